@@ -1,0 +1,11 @@
+use lambda_http::{Error, run, service_fn};
+use shared::{app::App, cipher::Cipher, config::Need, telemetry};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    telemetry::init();
+    let (app, config, sdk) = App::from_env(&[Need::Identity, Need::Cipher]).await?;
+    let choice = config.cipher.ok_or("there is no cipher in the configuration")?;
+    let (app, cipher) = (&app, &Cipher::new(&choice, &sdk)?);
+    run(service_fn(move |request| enroll::handle(app, cipher, request))).await
+}

@@ -1,0 +1,3 @@
+//! furikomi in one process.
+
+pub mod gateway;
