@@ -164,8 +164,8 @@ pub fn path_parameter(request: &Request, name: &str) -> Option<String> {
 /// The query's parameters, each at most once and each one of `known`.
 ///
 /// # Errors
-/// [`ApiError::Invalid`] with every fault.
-pub fn query(request: &Request, known: &[&str]) -> Result<Vec<(String, String)>, ApiError> {
+/// Every fault; what kind of answer it makes is the route's to say.
+pub fn query(request: &Request, known: &[&str]) -> Result<Vec<(String, String)>, Vec<Fault>> {
     let map = request.query_string_parameters();
     let (mut parameters, mut faults): (Vec<(String, String)>, Vec<Fault>) = (Vec::new(), Vec::new());
     for (name, value) in map.iter() {
@@ -182,11 +182,11 @@ pub fn query(request: &Request, known: &[&str]) -> Result<Vec<(String, String)>,
             faults.push(fault);
         }
     }
-    if faults.is_empty() { Ok(parameters) } else { Err(invalid_query(faults)) }
+    if faults.is_empty() { Ok(parameters) } else { Err(faults) }
 }
 
-/// The error for faults of a query.
+/// The error for faults of a query, on a route whose instruction, if it has one, stands so.
 #[must_use]
-pub fn invalid_query(faults: Vec<Fault>) -> ApiError {
-    ApiError::Invalid(Invalidity::Content, faults, Standing::UNSEEN)
+pub fn invalid_query(faults: Vec<Fault>, standing: Standing) -> ApiError {
+    ApiError::Invalid(Invalidity::Content, faults, standing)
 }

@@ -9,7 +9,7 @@ use shared::{
     auth::Caller,
     domain::{account::Account, day::Day, id::AccountId},
     http::{Call, Reply, invalid_query, path_parameter, query},
-    problem::{ApiError, Fault},
+    problem::{ApiError, Fault, Standing},
     resource::time_json,
     store::accounts::StatementLine,
 };
@@ -30,7 +30,7 @@ pub async fn handle(app: &App, request: Request) -> Result<Response<Body>, Error
 
 async fn list(app: &App, call: &Call, request: &Request) -> Result<Reply, ApiError> {
     let caller = call.caller(app, request).await?;
-    query(request, &[])?;
+    query(request, &[]).map_err(invalid)?;
     let (accounts, today) = (app.store.accounts_of(&caller.user, call.deadline).await?, app.zone.day(call.now));
     let accounts: Vec<Value> = accounts.iter().map(|account| account_json(account, today)).collect();
     Ok(Reply::new(StatusCode::OK, json!({ "accounts": accounts })))
@@ -38,7 +38,7 @@ async fn list(app: &App, call: &Call, request: &Request) -> Result<Reply, ApiErr
 
 async fn show(app: &App, call: &Call, request: &Request, id: &str) -> Result<Reply, ApiError> {
     let caller = call.caller(app, request).await?;
-    query(request, &[])?;
+    query(request, &[]).map_err(invalid)?;
     let account = own(app, call, &caller, id).await?;
     Ok(Reply::new(StatusCode::OK, account_json(&account, app.zone.day(call.now))))
 }
@@ -77,7 +77,7 @@ impl Page {
     fn parse(request: &Request, account: &str) -> Result<Self, ApiError> {
         let mut page = Self { limit: LIMIT_DEFAULT, after: None };
         let mut faults = Vec::new();
-        for (name, value) in query(request, &["limit", "cursor"])? {
+        for (name, value) in query(request, &["limit", "cursor"]).map_err(invalid)? {
             if name == "limit" {
                 match parse_limit(&value) {
                     Some(limit) => page.limit = limit,
@@ -90,8 +90,13 @@ impl Page {
                 }
             }
         }
-        if faults.is_empty() { Ok(page) } else { Err(invalid_query(faults)) }
+        if faults.is_empty() { Ok(page) } else { Err(invalid(faults)) }
     }
+}
+
+/// These routes concern no instruction.
+fn invalid(faults: Vec<Fault>) -> ApiError {
+    invalid_query(faults, Standing::NONE)
 }
 
 fn parse_limit(value: &str) -> Option<i32> {

@@ -18,6 +18,10 @@ use shared::{
     },
     telemetry::chain,
 };
+use std::time::Duration;
+
+/// What a provider's answer and its record take at most.
+const SEND_TIME_MAX: Duration = Duration::from_secs(9);
 
 /// Handles a batch. A message that is not done is named, to come again; its neighbours are not touched by it.
 ///
@@ -93,6 +97,10 @@ async fn notify(
 ) -> Result<bool, StoreError> {
     if row.state.is_terminal() {
         return Ok(true);
+    }
+    // A claim that the function does not live to settle would make the row UNKNOWN for nothing.
+    if !deadline.has(SEND_TIME_MAX) {
+        return Ok(false);
     }
     match app.store.claim(row, app.now(), deadline).await? {
         Claim::Terminal => Ok(true),

@@ -12,7 +12,7 @@ use shared::{
         invariants::Journal,
     },
     http::{Call, Reply, invalid_query, path_parameter, path_request_id, query},
-    problem::{ApiError, Fault},
+    problem::{ApiError, Fault, Standing},
     resource,
 };
 
@@ -38,14 +38,19 @@ async fn status(app: &App, call: &Call, request: &Request) -> Result<Reply, ApiE
 /// The instruction that the path or the key names: exactly one of the two, and no other parameter.
 fn wanted(request: &Request, caller: &Caller) -> Result<RequestId, ApiError> {
     if path_parameter(request, "request_id").is_some() {
-        query(request, &[])?;
+        query(request, &[]).map_err(unseen)?;
         return path_request_id(request);
     }
-    let parameters = query(request, &["idempotency_key"])?;
-    let fault = |detail: String| invalid_query(vec![Fault::parameter("idempotency_key", detail)]);
+    let parameters = query(request, &["idempotency_key"]).map_err(unseen)?;
+    let fault = |detail: String| unseen(vec![Fault::parameter("idempotency_key", detail)]);
     let (_, value) = parameters.first().ok_or_else(|| fault("is missing".to_owned()))?;
     let key = IdempotencyKey::from_canonical(value).map_err(|error| fault(error.to_string()))?;
     Ok(RequestId::derive(&caller.user, &key))
+}
+
+/// The query cannot be read, so no instruction was looked up.
+fn unseen(faults: Vec<Fault>) -> ApiError {
+    invalid_query(faults, Standing::UNSEEN)
 }
 
 /// The instruction and what may be said of it. The batch read is not of one moment, so a pair that does not fit is read

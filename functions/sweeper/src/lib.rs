@@ -6,7 +6,7 @@ use shared::{
     app::App,
     domain::{event::EventId, notification::NotificationState},
     queue::{Queue, to_cloud_event},
-    store::{StoreError, deadline::Deadline, deliver::NotificationRow, schema::DUE_SHARDS},
+    store::{StoreError, deadline::Deadline, deliver::NotificationRow, expire::DUE_PAGE_MAX, schema::DUE_SHARDS},
     telemetry::chain,
 };
 
@@ -40,15 +40,23 @@ pub async fn handle(app: &App, queue: &dyn Queue, deadline: Deadline) -> Result<
     Ok(swept)
 }
 
+/// Page by page, as long as pages are full and something is fenced: the index follows its table a little later, so a
+/// page may show again what was just fenced.
 async fn sweep_instructions(app: &App, shard: u8, swept: &mut Swept, deadline: Deadline) -> Result<(), StoreError> {
-    for due in app.store.expired_instructions(shard, app.now(), deadline).await? {
-        match app.store.expire(&due, app.now(), deadline).await {
-            Ok(true) => swept.expired = swept.expired.saturating_add(1),
-            Ok(false) => {}
-            Err(error) => tracing::warn!(error = %chain(&error), "an instruction was not fenced"),
+    loop {
+        let before = swept.expired;
+        let page = app.store.expired_instructions(shard, app.now(), deadline).await?;
+        for due in &page {
+            match app.store.expire(due, app.now(), deadline).await {
+                Ok(true) => swept.expired = swept.expired.saturating_add(1),
+                Ok(false) => {}
+                Err(error) => tracing::warn!(error = %chain(&error), "an instruction was not fenced"),
+            }
+        }
+        if page.len() < DUE_PAGE_MAX || swept.expired == before {
+            return Ok(());
         }
     }
-    Ok(())
 }
 
 async fn sweep_notifications(

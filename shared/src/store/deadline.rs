@@ -38,6 +38,12 @@ impl Deadline {
         self.left() > LEAST
     }
 
+    /// Whether `time` is still left.
+    #[must_use]
+    pub fn has(self, time: Duration) -> bool {
+        self.left() >= time
+    }
+
     /// What `future` gives, or `None` if the deadline comes first.
     pub async fn run<T>(self, future: impl Future<Output = T>) -> Option<T> {
         tokio::time::timeout_at(self.0, future).await.ok()

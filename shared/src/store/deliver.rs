@@ -173,8 +173,8 @@ impl Store {
         })
     }
 
-    /// What the holder of `claim` found out: SENT, FAILED, UNKNOWN, or PENDING for another try. The holder may still
-    /// say it after the sweeper has called the row UNKNOWN. Says whether it was written.
+    /// What the holder of `claim` found out: SENT, FAILED, UNKNOWN, or PENDING for another try. SENT may still be said
+    /// after the sweeper has called the row UNKNOWN. Says whether it was written.
     ///
     /// # Errors
     /// [`StoreError`] if the outcome is not known: the row then becomes UNKNOWN when its lease ends.
@@ -191,14 +191,18 @@ impl Store {
         } else {
             (format!(", {DUE_AT} = :due, {DUE_SHARD} = :shard"), Some(after(now, PENDING_OLD_S)))
         };
+        // Once the sweeper has called the row UNKNOWN, an operator may have decided: only SENT is still news.
+        let late = if state == NotificationState::Sent { ", :unknown" } else { "" };
         let mut update = self
             .row_update(row)
             .update_expression(format!("SET {NOTIFICATION_STATE} = :state {index}"))
-            .condition_expression(format!("{CLAIM_ID} = :claim AND {NOTIFICATION_STATE} IN (:sending, :unknown)"))
+            .condition_expression(format!("{CLAIM_ID} = :claim AND {NOTIFICATION_STATE} IN (:sending{late})"))
             .expression_attribute_values(":state", text(state.as_str()))
             .expression_attribute_values(":claim", text(claim))
-            .expression_attribute_values(":sending", text(NotificationState::Sending.as_str()))
-            .expression_attribute_values(":unknown", text(NotificationState::Unknown.as_str()));
+            .expression_attribute_values(":sending", text(NotificationState::Sending.as_str()));
+        if !late.is_empty() {
+            update = update.expression_attribute_values(":unknown", text(NotificationState::Unknown.as_str()));
+        }
         if let Some(due) = due {
             update = update
                 .expression_attribute_values(":due", time(due))

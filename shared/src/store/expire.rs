@@ -25,7 +25,7 @@ pub struct Due {
 }
 
 /// Items that one look into a shard of the due index gives at most.
-const PAGE_MAX: i32 = 100;
+pub const DUE_PAGE_MAX: usize = 100;
 
 impl Store {
     /// Open instructions of `shard` that passed their time and the grace before `now`, the oldest first.
@@ -79,7 +79,7 @@ impl Store {
             .key_condition_expression(format!("{DUE_SHARD} = :shard AND {DUE_AT} <= :before"))
             .expression_attribute_values(":shard", text(shard_name(shard)))
             .expression_attribute_values(":before", number(before.as_millisecond()))
-            .limit(PAGE_MAX)
+            .limit(i32::try_from(DUE_PAGE_MAX).unwrap_or(i32::MAX))
             .send();
         let output = in_time(deadline, send).await?.map_err(read_error)?;
         Ok(output.items.unwrap_or_default())

@@ -56,6 +56,9 @@ impl Store {
                     if let Some(old) = own {
                         return Ok(refused_record(record, read_instruction(old)?));
                     }
+                    tracing::error!(alarm = "result-unknown", request_id = %record.instruction.request_id, "an outbox item exists without its failed instruction");
+                    doubtful = true;
+                    break;
                 }
                 Outcome::Contended => {}
                 Outcome::Unknown(cause) => {

@@ -121,10 +121,14 @@ impl Store {
                     Err(rejected) => return Err(rejected),
                 },
             };
-            // A conflict may well be with our own first send, which is still at work: ask again.
-            let again = matches!(outcome, Outcome::Unknown(_)) || doubtful && matches!(outcome, Outcome::Contended);
-            doubtful |= matches!(outcome, Outcome::Unknown(_));
-            if !again || !backoff.wait().await {
+            // A conflict may well be with our own first send, which is still at work: then it says nothing.
+            let outcome = match outcome {
+                Outcome::Contended if doubtful => Outcome::Unknown("an earlier send is still in doubt".into()),
+                other => other,
+            };
+            let unknown = matches!(outcome, Outcome::Unknown(_));
+            doubtful |= unknown;
+            if !unknown || !backoff.wait().await {
                 return Ok(Attempt { outcome, doubtful });
             }
         }
