@@ -73,6 +73,13 @@ impl Bank {
         self.put_item(table, item).await;
     }
 
+    /// Takes one attribute out of an item.
+    pub(crate) async fn remove_attribute(&self, table: &str, pk: &str, sk: &str, name: &str) {
+        let mut item = self.item(table, pk, sk).await;
+        item.remove(name).unwrap();
+        self.put_item(table, item).await;
+    }
+
     /// The attribute of a user's TOTP record as a number.
     pub(crate) async fn totp_number(&self, person: &Person, name: &str) -> i64 {
         let item = self.item("core", &format!("USER#{}", person.user), "TOTP").await;
