@@ -266,7 +266,7 @@ async fn an_authorization_of_other_content_or_another_kind_posts_nothing() {
     let refused = phone.confirm(&authorized.id()).await;
     assert_eq!((refused.problem(), refused.text("reason")), ((403, "AU005"), "content-changed"));
     bank.assert_transfers(0).await;
-    // And the condition of the posting itself holds it back where the reading did not.
+    // One that was made for something else is never taken for a transfer's.
     bank.put_item("core", whole).await;
     bank.set_attribute("core", &user, &item, "auth_kind", text("other")).await;
     assert_ne!(phone.confirm(&authorized.id()).await.status, 200);
