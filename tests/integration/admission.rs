@@ -72,7 +72,7 @@ async fn no_sixty_seconds_see_a_sixth_admission() {
 
 #[tokio::test]
 async fn replays_and_refusals_use_no_admission() {
-    let (bank, aoi, ren, phone) = aoi_and_ren(70_000).await;
+    let (_bank, aoi, ren, phone) = aoi_and_ren(70_000).await;
     let body = transfer(&aoi, &ren, 1_000);
     phone.request(&key("first"), &body).await;
     for _ in 0..10 {
