@@ -132,7 +132,12 @@ impl Bank {
 
     /// Another process of the same bank: its own store on the same database, the same clock, providers and queue.
     pub(crate) async fn restarted(&self) -> Self {
-        let store = Store::new(&sdk_config(&self.endpoint).build(), tables());
+        self.through(&self.endpoint).await
+    }
+
+    /// Another process of the same bank that reaches the database by `endpoint`.
+    pub(crate) async fn through(&self, endpoint: &str) -> Self {
+        let store = Store::new(&sdk_config(endpoint).build(), tables());
         let read = Arc::clone(&self.clock_ms);
         let clock = Arc::new(move || Timestamp::from_millisecond(read.load(Ordering::SeqCst)).unwrap());
         Self {

@@ -112,7 +112,14 @@ pub(crate) fn stream_record(item: &shared::store::schema::Item, event_name: &str
         "eventName": event_name,
         "eventSource": "aws:dynamodb",
         "awsRegion": "us-east-1",
-        "dynamodb": { "SequenceNumber": "100", "NewImage": image },
+        "dynamodb": {
+            "ApproximateCreationDateTime": 1_796_094_000.0,
+            "Keys": { "pk": image["pk"], "sk": image["sk"] },
+            "NewImage": image,
+            "SequenceNumber": "100",
+            "SizeBytes": 500,
+            "StreamViewType": "NEW_IMAGE",
+        },
     })
 }
 

@@ -13,6 +13,7 @@ mod confirm;
 mod confirm_limits;
 mod enroll;
 mod fakes;
+mod faults;
 mod look;
 mod request;
 mod request_body;
