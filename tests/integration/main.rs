@@ -6,6 +6,7 @@ mod admission;
 mod auth;
 mod authorize;
 mod bank;
+mod budgets;
 mod cancel;
 mod client;
 mod concurrency;
