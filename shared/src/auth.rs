@@ -117,6 +117,8 @@ impl Auth {
             let claim = claims.get(name).and_then(Value::as_str);
             claim.ok_or_else(|| AuthFault::Claim(name.to_owned()))
         };
+        // One issuer (RFC 7519 §4.1.1): the check above is content with a list that names ours among others.
+        text("iss")?;
         let user = UserId::parse(text("sub")?).map_err(|_| AuthFault::Claim("sub".to_owned()))?;
         let session = SessionId::from_claim(&user, text(&self.session_claim)?)
             .map_err(|_| AuthFault::Claim(self.session_claim.clone()))?;
