@@ -11,7 +11,7 @@ use crate::{
         item::{history_step, number, text, time},
         legs::{NamedLeg, update},
         schema::*,
-        totp::{ACCEPTS_STEP, Decided, Sealed},
+        totp::{Decided, Sealed},
         transact::{Leg, Outcome},
     },
 };

@@ -84,9 +84,6 @@ pub enum Decided {
     Changed,
 }
 
-/// The condition under which a code may still be accepted: not locked, this secret, a later step.
-pub(crate) const ACCEPTS_STEP: &str = "(attribute_not_exists(locked_until) OR locked_until <= :now) AND (attribute_not_exists(last_step) OR last_step < :step)";
-
 impl Store {
     /// The record, read strongly.
     ///
