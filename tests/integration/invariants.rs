@@ -25,7 +25,7 @@ use std::{
 };
 
 /// Histories of a run, and their lengths.
-const HISTORIES: u32 = 32;
+const HISTORIES: u32 = 24;
 const LENGTHS: std::ops::Range<usize> = 12..36;
 /// Every run makes the same histories.
 const SEED: [u8; 32] = *b"furikomi: the same every time..!";
@@ -357,5 +357,5 @@ fn the_invariants_hold_after_every_step_of_random_histories() {
     }
     // Histories in which nothing happens would prove nothing.
     let seen = (seen.posted.get(), seen.fenced.get(), seen.told.get());
-    assert!(seen.0 >= 40 && seen.1 >= 25 && seen.2 >= 160, "{seen:?}");
+    assert!(seen.0 >= 30 && seen.1 >= 18 && seen.2 >= 120, "{seen:?}");
 }
