@@ -8,7 +8,7 @@ use crate::domain::{
     event::EventId,
     id::{AccountId, RequestId, TransferId, UserId},
     instruction::{Content, Instruction, State},
-    money::MAX_MINOR,
+    money::{INTERNAL_LOWEST_MINOR, MAX_MINOR},
 };
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -175,7 +175,7 @@ fn check_balances(books: &Books, found: &mut Vec<String>) {
         if sum != i128::from(balance) {
             found.push(format!("{id} has balance {balance} and entries of {sum}"));
         }
-        let lowest = if account.kind == AccountKind::Customer { 0 } else { MAX_MINOR.saturating_neg() };
+        let lowest = if account.kind == AccountKind::Customer { 0 } else { INTERNAL_LOWEST_MINOR };
         if balance < lowest || balance > MAX_MINOR {
             found.push(format!("{id} has balance {balance}, out of its bounds"));
         }

@@ -82,6 +82,8 @@ pub enum Decided {
     Written,
     /// The record is no longer the one that was decided on: read and decide again.
     Changed,
+    /// As `Changed`, but an earlier send of the same write is in doubt: it may be what changed the record.
+    InDoubt,
 }
 
 impl Store {
