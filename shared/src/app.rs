@@ -51,7 +51,7 @@ impl App {
     /// If the checks of tokens cannot be prepared.
     pub async fn new(config: &Config, store: Store, clock: Clock) -> Result<Self, StartError> {
         let auth = match &config.identity {
-            Some(identity) => Some(Auth::new(identity).await?),
+            Some(identity) => Some(Auth::new(identity, clock()).await?),
             None => None,
         };
         Ok(Self { store, zone: config.zone.clone(), totp_issuer: config.totp_issuer.clone(), auth, clock })

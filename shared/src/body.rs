@@ -63,7 +63,11 @@ impl Members {
         Self::of(request)
     }
 
-    fn parse(body: &[u8]) -> Result<Self, BodyFault> {
+    /// Reads the bytes of a body.
+    ///
+    /// # Errors
+    /// [`BodyFault`] if they are not one JSON object.
+    pub fn parse(body: &[u8]) -> Result<Self, BodyFault> {
         let content = |detail: String| BodyFault::new(Invalidity::Content, Fault::body(detail));
         let Pairs(members) = serde_json::from_slice(body).map_err(|error| {
             content(match error.classify() {

@@ -10,12 +10,52 @@ use crate::{
 };
 use jiff::Timestamp;
 use lambda_http::{
-    Body, Request, RequestExt, Response,
+    Adapter, Body, Error, Request, RequestExt, Response,
     http::{HeaderName, HeaderValue, StatusCode, header},
-    request::RequestContext,
+    request::{LambdaRequest, RequestContext},
 };
+use lambda_runtime::{LambdaEvent, Service, service_fn};
 use serde_json::Value;
 use std::time::Duration;
+
+/// Runs a function behind the API: `handle` gets every request with every value of its headers.
+///
+/// # Errors
+/// If the runtime cannot go on.
+pub async fn run<F, A>(handle: F) -> Result<(), Error>
+where
+    F: FnMut(Request) -> A,
+    A: Future<Output = Result<Response<Body>, Error>> + Send,
+{
+    let mut adapter = Adapter::from(service_fn(handle));
+    lambda_runtime::run(service_fn(move |event: LambdaEvent<LambdaRequest>| {
+        adapter.call(LambdaEvent { payload: with_all_headers(event.payload), ..event })
+    }))
+    .await
+}
+
+/// Reads the event of a REST API with Lambda proxy integration as [`run`] does.
+///
+/// # Errors
+/// If it is not such an event.
+pub fn read_event(event: &str) -> Result<Request, Error> {
+    let event: LambdaRequest = serde_json::from_str(event)?;
+    Ok(with_all_headers(event).into())
+}
+
+/// A REST API sends the headers twice: the last value of each, and all of them. `lambda_http` lets the first win over
+/// the second, so that a repeated key or token would pass as a single one. Here all of them count.
+fn with_all_headers(event: LambdaRequest) -> LambdaRequest {
+    match event {
+        LambdaRequest::ApiGatewayV1(mut event) => {
+            for name in event.multi_value_headers.keys() {
+                event.headers.remove(name);
+            }
+            LambdaRequest::ApiGatewayV1(event)
+        }
+        other => other,
+    }
+}
 
 /// How long a call may take where no Lambda runtime says.
 const DEFAULT_TIME: Duration = Duration::from_secs(10);

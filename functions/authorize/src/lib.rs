@@ -52,9 +52,15 @@ async fn authorize(app: &App, cipher: &Cipher, call: &Call, request: &Request) -
             Err(fault) => return Err(fault.clone().on(Standing::of(&instruction, call.now))),
         };
         let attempt = Attempt { app, cipher, call, caller: &caller, approval, instruction };
-        if let Some(reply) = attempt.decide(record).await? {
-            tracing::info!(request_id = %id, trace_id = %call.trace_id, "authorized");
-            return Ok(reply);
+        match attempt.decide(record).await {
+            Ok(Some(reply)) => {
+                tracing::info!(request_id = %id, trace_id = %call.trace_id, "authorized");
+                return Ok(reply);
+            }
+            Ok(None) => {}
+            // A wrong code that could not be counted is answered like a right one that could not be recorded.
+            Err(ApiError::Contended(_)) => return Err(contended(app, call, &caller, &id).await),
+            Err(error) => return Err(error),
         }
         if !backoff.wait().await {
             return Err(contended(app, call, &caller, &id).await);

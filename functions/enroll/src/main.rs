@@ -1,5 +1,5 @@
-use lambda_http::{Error, run, service_fn};
-use shared::{app::App, cipher::Cipher, config::Need, telemetry};
+use lambda_http::Error;
+use shared::{app::App, cipher::Cipher, config::Need, http::run, telemetry};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
@@ -7,5 +7,5 @@ async fn main() -> Result<(), Error> {
     let (app, config, sdk) = App::from_env(&[Need::Identity, Need::Cipher]).await?;
     let choice = config.cipher.ok_or("there is no cipher in the configuration")?;
     let (app, cipher) = (&app, &Cipher::new(&choice, &sdk)?);
-    run(service_fn(move |request| enroll::handle(app, cipher, request))).await
+    run(move |request| enroll::handle(app, cipher, request)).await
 }

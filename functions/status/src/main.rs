@@ -1,10 +1,10 @@
-use lambda_http::{Error, run, service_fn};
-use shared::{app::App, config::Need, telemetry};
+use lambda_http::Error;
+use shared::{app::App, config::Need, http::run, telemetry};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Error> {
     telemetry::init();
     let (app, ..) = App::from_env(&[Need::Identity]).await?;
     let app = &app;
-    run(service_fn(move |request| status::handle(app, request))).await
+    run(move |request| status::handle(app, request)).await
 }

@@ -154,3 +154,77 @@ pub fn cursor_check(account: &AccountId, position: &str) -> [u8; 8] {
     check.copy_from_slice(&hash[..8]);
     check
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::money::{Amount, Currency};
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_key_is_sixteen_to_255_visible_characters_bare_or_quoted() {
+        let (least, most, more) = ("k".repeat(16), "k".repeat(255), "k".repeat(256));
+        for (value, key) in [
+            (least.as_str(), Some(least.as_str())),
+            (most.as_str(), Some(most.as_str())),
+            (more.as_str(), None),
+            ("kkkkkkkkkkkkkkk", None),
+            ("", None),
+            ("\"kkkkkkkkkkkkkkkk\"", Some(least.as_str())),
+            ("  kkkkkkkkkkkkkkkk\t", Some(least.as_str())),
+            ("\"kkkkkkkkkkkkkkkk", None),
+            ("\"kkkkkkkkkkkkkkkk\"x", None),
+            ("\"kkkkkkkk\"kkkkkkkk\"", None),
+            (r#""kkkkkkkkkkkkkk\"\\""#, Some(r#"kkkkkkkkkkkkkk"\"#)),
+            (r#""kkkkkkkkkkkkkkk\k""#, None),
+            ("kkkkkkkk kkkkkkkk", None),
+            ("\"kkkkkkkk kkkkkkkk\"", None),
+            ("kkkkkkkkkkkkkkk\u{e9}", None),
+            ("kkkkkkkkkkkkkkkk\u{7f}", None),
+        ] {
+            assert_eq!(IdempotencyKey::from_header(value).ok().as_ref().map(IdempotencyKey::as_str), key, "{value:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn both_forms_of_a_key_are_one_key(key in "[!-~]{16,255}") {
+            let quoted = format!("\"{}\"", key.replace('\\', "\\\\").replace('"', "\\\""));
+            prop_assert_eq!(IdempotencyKey::from_header(&quoted).map(|k| k.0), Ok(key.clone()));
+            if !key.starts_with('"') {
+                prop_assert_eq!(IdempotencyKey::from_header(&key).map(|k| k.0), Ok(key));
+            }
+        }
+
+        #[test]
+        fn no_text_makes_the_parser_fall(text in "\\PC*") {
+            let _ = IdempotencyKey::from_header(&text);
+        }
+    }
+
+    #[test]
+    fn hashes_are_what_they_were() -> Result<(), Box<dyn std::error::Error>> {
+        // Changing one of these orphans every stored instruction: it needs a new version in the tag.
+        let user = UserId::parse("aoi")?;
+        let request_id = RequestId::derive(&user, &IdempotencyKey::from_header("0123456789abcdef")?);
+        let content = Content {
+            source: AccountId::parse("ac_1")?,
+            destination: AccountId::parse("ac_2")?,
+            amount: Amount::parse(40_000)?,
+            currency: Currency::parse("JPY")?,
+            requester_name: "Aoi".to_owned(),
+            memo: "家賃".to_owned(),
+        };
+        let hash = ContentHash::of(&user, &request_id, &content, "Ren");
+        let fingerprint = HEXLOWER.encode(Fingerprint::of(&content).as_bytes());
+        assert_eq!(
+            (request_id.as_str(), fingerprint.as_str(), hash.as_str()),
+            (
+                "ti_3dsajnpfttis634wf6eazjak7tzmrepo",
+                "07045f4aa1daefc482383feb5cf2ca161160358f0938def1dd262d6a9b5854ea",
+                "v1:47f352f2e58eb5f97d3069b203ac65558f18ffdd6a4479bfa5d1109d0bd2d1c5",
+            )
+        );
+        Ok(())
+    }
+}

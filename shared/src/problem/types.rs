@@ -63,3 +63,23 @@ pub(crate) const INTERNAL: ProblemType = PROBLEM_TYPES[24];
 pub(crate) fn type_of(code: &str) -> ProblemType {
     PROBLEM_TYPES.into_iter().find(|kind| kind.code == code).unwrap_or(INTERNAL)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::PROBLEM_TYPES;
+
+    #[test]
+    fn every_problem_type_is_documented_with_its_code_status_and_name() {
+        let document = include_str!("../../../docs/problems.md");
+        let headings: Vec<&str> = document.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+        let mut expected: Vec<String> = PROBLEM_TYPES
+            .iter()
+            .map(|kind| format!("{} · {} · `/problems/{}`", kind.code, kind.status.as_u16(), kind.slug))
+            .collect();
+        expected.push("TR018 · 202 · not an error".to_owned());
+        assert_eq!(headings, expected);
+        for kind in PROBLEM_TYPES {
+            assert!(document.contains(&format!("**{}.**", kind.title)), "{}", kind.title);
+        }
+    }
+}

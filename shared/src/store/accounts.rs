@@ -247,13 +247,15 @@ impl Store {
             .expression_attribute_values(":entry", text(ENTRY_PREFIX))
             .consistent_read(true)
             .scan_index_forward(false)
-            .limit(limit)
+            // One more than is shown: DynamoDB names a last key also where nothing comes after it.
+            .limit(limit.saturating_add(1))
             .set_exclusive_start_key(start)
             .send();
         let output = in_time(deadline, send).await?.map_err(read_error)?;
-        let lines = output.items().iter().map(read_line).collect::<Result<_, _>>()?;
-        let next = output.last_evaluated_key.as_ref().map(|key| Reader(key).text(SK).map(str::to_owned)).transpose()?;
-        Ok((lines, next))
+        let shown = output.items().iter().take(usize::try_from(limit).unwrap_or(0));
+        let has_more = output.last_evaluated_key.is_some() || output.items().len() > shown.len();
+        let next = shown.clone().next_back().filter(|_| has_more).map(|item| Reader(item).text(SK).map(str::to_owned));
+        Ok((shown.map(read_line).collect::<Result<_, _>>()?, next.transpose()?))
     }
 }
 

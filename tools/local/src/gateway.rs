@@ -7,7 +7,12 @@ use lambda_http::{
     http::{self, HeaderMap, Method},
 };
 use serde_json::{Map, Value, json};
-use shared::{app::App, cipher::Cipher, http::no_such_route, random};
+use shared::{
+    app::App,
+    cipher::Cipher,
+    http::{no_such_route, read_event},
+    random,
+};
 
 /// A function behind the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,7 +75,7 @@ pub async fn dispatch(app: &App, cipher: &Cipher, request: http::Request<Vec<u8>
     let path = parts.uri.path().to_owned();
     let found = route(&parts.method, &path);
     let event = event(&parts, &path, found, &body);
-    let request: Request = lambda_http::request::from_str(&event.to_string())?;
+    let request: Request = read_event(&event.to_string())?;
     let Some((function, ..)) = found else { return Ok(no_such_route(&request)) };
     match function {
         Function::Request => request::handle(app, request).await,
