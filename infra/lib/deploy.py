@@ -140,15 +140,14 @@ def api_url(engine, outputs):
 
 
 def complete(engine, outputs):
-    """What belongs to the account rather than to the stack, and what MiniStack leaves out of it."""
+    """What belongs to the account rather than to the stack, and what emulators leave out of it."""
     client(engine, "ses").verify_email_identity(EmailAddress=SENDER)
-    if engine["kind"] == "ministack":
-        put_gateway_responses(engine, outputs["ApiId"])
+    put_gateway_responses(engine, outputs["ApiId"])
 
 
 def put_gateway_responses(engine, api):
-    """MiniStack does not import the gateway responses that the SAM transform writes into the API's definition, so they
-    are put one by one, from the same place in the template, and a deployment makes them count."""
+    """Neither MiniStack nor LocalStack imports the gateway responses that the SAM transform writes into the API's
+    definition, so they are put one by one, from the same place in the template, and a deployment makes them count."""
     from samtranslator.yaml_helper import yaml_parse
 
     gateway = client(engine, "apigateway")

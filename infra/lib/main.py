@@ -3,11 +3,15 @@
 import argparse
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
+import traceback
 
+import deploy
 import engine as engines
+import people
 from common import (FUNCTIONS, HOME, LOG, ROOT, STACK_NAME, STATE_FILE, Failure, aws_environment, read_state, say,
                     shown, write_state)
 from tools import build, use_venv
@@ -103,9 +107,6 @@ def check_place(options, before):
 
 
 def deploy_and_seed(state, built, force=False):
-    import deploy
-    import people
-
     current = state["engine"]
     deployed, outputs = deploy.deploy(current, people.jwks(), built, state.get("deployed"), force)
     state.update(deployed=deployed, outputs=outputs)
@@ -163,8 +164,6 @@ def down():
     if current["owned"]:
         engines.stop(current)
     elif engines.is_running(current):
-        import deploy
-
         deploy.delete(current)
     STATE_FILE.unlink()
 
@@ -177,8 +176,6 @@ def redeploy():
 
 def test(rest):
     """The tests get the stack by environment variables, and this script for tokens, codes and logs."""
-    import deploy
-
     state = running()
     current, outputs = state["engine"], state["outputs"]
     environment = {
@@ -195,8 +192,6 @@ def test(rest):
 
 def log_lines(engine, function, minutes):
     """What a function printed."""
-    import deploy
-
     client = deploy.client(engine, "logs")
     pages = client.get_paginator("filter_log_events").paginate(
         logGroupName=f"/aws/lambda/{STACK_NAME}-{function}", startTime=int((time.time() - minutes * 60) * 1000))
@@ -233,23 +228,25 @@ def run(options):
         for line in log_lines(running()["engine"], options.function, options.since):
             print(line)
     elif options.command == "outputs":
-        import deploy
-
         state = running()
         local = {"LocalApiUrl": deploy.api_url(state["engine"], state["outputs"])}
         print(json.dumps({**state["outputs"], **local}, indent=2))
     else:
-        import deploy
-        import people
-
         state = running()
         print({"token": lambda: people.token(options.user, options.session),
                "totp": lambda: people.fresh_code(state["outputs"], options.user),
                "url": lambda: deploy.api_url(state["engine"], state["outputs"])}[options.command]())
 
 
+def interrupted(*_):
+    raise KeyboardInterrupt
+
+
 def main():
     options = arguments()
+    # Whoever ends this script ends what it runs: see common.step.
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, interrupted)
     try:
         run(options)
     except Failure as failure:
@@ -258,6 +255,11 @@ def main():
     except KeyboardInterrupt:
         say("\ninfra/stack: interrupted")
         sys.exit(130)
+    except Exception as error:  # most often the engine's refusal of a call
+        LOG.mkdir(parents=True, exist_ok=True)
+        (LOG / "stack.log").write_text(traceback.format_exc())
+        say(f"infra/stack: {error}\n    see {shown(LOG / 'stack.log')}")
+        sys.exit(1)
 
 
 main()
