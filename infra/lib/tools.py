@@ -49,7 +49,7 @@ def build():
         return wanted
     if shutil.which("cargo") is None:
         raise Failure("cargo is missing: install Rust from https://rustup.rs")
-    say("· building ten functions; the first time takes about ten minutes on two cores")
+    say("· building ten functions; the first time takes a while: half an hour on two busy cores")
     packages = [part for name in FUNCTIONS for part in ("--package", name)]
     # Without the variable, aws-lc gathers 30 to 45 ms of its own entropy at every cold start, beside the kernel's.
     environment = {"AWS_LC_SYS_NO_JITTER_ENTROPY": "1", "PATH": f"{BIN}:{os.environ['PATH']}"}
