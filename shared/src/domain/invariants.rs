@@ -77,6 +77,8 @@ pub struct Books {
     pub entries: Vec<Entry>,
     /// The transfers (posted or failed) that have an outbox item, with the events that it holds.
     pub outbox: BTreeMap<TransferId, Vec<EventId>>,
+    /// Outbox items of what happened before this may have been deleted by their age; `None` if all are kept.
+    pub outbox_since: Option<Timestamp>,
 }
 
 impl Books {
@@ -92,51 +94,120 @@ impl Books {
     }
 }
 
+/// What a violation is about: what has to be read again before it is believed.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Subject {
+    /// An account and its entries.
+    Account(AccountId),
+    /// A transfer: its instruction, journal, entries and outbox item.
+    Transfer(TransferId),
+    /// All accounts of a currency.
+    Currency(String),
+    /// Journals alone, which never change: reading them again says nothing new.
+    Journals,
+}
+
+/// One violation.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Violation {
+    /// What it is about.
+    pub subject: Subject,
+    /// What is wrong, in words that name the items.
+    pub text: String,
+}
+
+/// The violations found so far.
+#[derive(Default)]
+struct Found(Vec<Violation>);
+
+impl Found {
+    fn on_account(&mut self, id: &AccountId, fault: impl std::fmt::Display) {
+        self.0.push(Violation { subject: Subject::Account(id.clone()), text: format!("{id} {fault}") });
+    }
+
+    /// `name` is the id by which the transfer is known where it is wrong.
+    fn on_transfer(&mut self, id: &TransferId, name: impl std::fmt::Display, fault: impl std::fmt::Display) {
+        self.0.push(Violation { subject: Subject::Transfer(id.clone()), text: format!("{name} {fault}") });
+    }
+}
+
 /// Every violation, in words that name the items; empty if the books are in order. Days are those of `zone`.
 #[must_use]
 pub fn violations(books: &Books, zone: &BankZone) -> Vec<String> {
-    let mut found = Vec::new();
+    examine(books, zone).into_iter().map(|violation| violation.text).collect()
+}
+
+/// Every violation with its subject.
+#[must_use]
+pub fn examine(books: &Books, zone: &BankZone) -> Vec<Violation> {
+    let mut found = Found::default();
     check_instructions(books, &mut found);
     check_journals(books, &mut found);
     check_balances(books, &mut found);
+    check_sums(books, &mut found);
     check_allowances(books, zone, &mut found);
     check_authorizations(books, &mut found);
-    found
+    found.0
+}
+
+/// The violations of accounts alone, where `books` hold these and all of their entries.
+#[must_use]
+pub fn examine_accounts(books: &Books, zone: &BankZone) -> Vec<Violation> {
+    let mut found = Found::default();
+    check_balances(books, &mut found);
+    check_allowances(books, zone, &mut found);
+    found.0
+}
+
+/// The violations of transfers alone, where `books` hold all that belongs to these.
+#[must_use]
+pub fn examine_transfers(books: &Books) -> Vec<Violation> {
+    let mut found = Found::default();
+    check_instructions(books, &mut found);
+    check_journals(books, &mut found);
+    found.0
 }
 
 /// Invariants 1, 5 and 6: completed means one journal and an outbox item; closed otherwise means no journal.
-fn check_instructions(books: &Books, found: &mut Vec<String>) {
+fn check_instructions(books: &Books, found: &mut Found) {
     let journals: BTreeMap<&TransferId, &Journal> = books.journals.iter().map(|j| (&j.transfer, j)).collect();
     for instruction in &books.instructions {
         let (id, transfer) = (&instruction.request_id, instruction.request_id.transfer_id());
+        let state = instruction.state;
         let journal = journals.get(&transfer);
         let has_outbox = books.outbox.contains_key(&transfer);
-        match (instruction.state, journal) {
-            (State::Completed, None) => found.push(format!("{id} is COMPLETED without a journal")),
+        match (state, journal) {
+            (State::Completed, None) => found.on_transfer(&transfer, id, "is COMPLETED without a journal"),
             (State::Completed, Some(journal)) => {
                 if !journal.agrees_with(id, &instruction.content) || instruction.posted_at != Some(journal.posted_at) {
-                    found.push(format!("{id} and its journal do not agree"));
+                    found.on_transfer(&transfer, id, "and its journal do not agree");
                 }
             }
-            (state, Some(_)) => found.push(format!("{id} is {} and has a journal", state.as_str())),
+            (state, Some(_)) => {
+                found.on_transfer(&transfer, id, format_args!("is {} and has a journal", state.as_str()));
+            }
             (_, None) => {}
         }
-        let told = matches!(instruction.state, State::Completed | State::Failed);
-        if told != has_outbox {
-            found.push(format!("{id} is {} and has outbox item: {has_outbox}", instruction.state.as_str()));
+        let told = matches!(state, State::Completed | State::Failed);
+        if told != has_outbox && !(told && is_outbox_forgotten(books, instruction)) {
+            let fault = format_args!("is {} and has outbox item: {has_outbox}", state.as_str());
+            found.on_transfer(&transfer, id, fault);
         }
-        if (instruction.state == State::Failed) != instruction.failure.is_some() {
-            found.push(format!(
-                "{id} is {} and has failure: {}",
-                instruction.state.as_str(),
-                instruction.failure.is_some()
-            ));
+        let has_failure = instruction.failure.is_some();
+        if (state == State::Failed) != has_failure {
+            found.on_transfer(&transfer, id, format_args!("is {} and has failure: {has_failure}", state.as_str()));
         }
     }
 }
 
+/// Whether the instruction's end is so long ago that its outbox item may have been deleted.
+fn is_outbox_forgotten(books: &Books, instruction: &Instruction) -> bool {
+    let ended_at = instruction.posted_at.or(instruction.failure.map(|failure| failure.at));
+    books.outbox_since.zip(ended_at).is_some_and(|(since, ended_at)| ended_at < since)
+}
+
 /// Invariant 1 from the other side: every journal has its instruction (or is a deposit) and exactly two entries.
-fn check_journals(books: &Books, found: &mut Vec<String>) {
+fn check_journals(books: &Books, found: &mut Found) {
     let instructions: BTreeSet<&RequestId> = books.instructions.iter().map(|i| &i.request_id).collect();
     let mut legs: BTreeMap<&TransferId, Vec<&Entry>> = BTreeMap::new();
     for entry in &books.entries {
@@ -145,7 +216,7 @@ fn check_journals(books: &Books, found: &mut Vec<String>) {
     for journal in &books.journals {
         let id = &journal.transfer;
         if journal.request_id.as_ref().is_some_and(|request_id| !instructions.contains(request_id)) {
-            found.push(format!("{id} has a journal and no instruction"));
+            found.on_transfer(id, id, "has a journal and no instruction");
         }
         let mut legs = legs.remove(id).unwrap_or_default();
         legs.sort_by_key(|entry| entry.signed_minor);
@@ -154,45 +225,57 @@ fn check_journals(books: &Books, found: &mut Vec<String>) {
         let actual: Vec<_> = legs.iter().map(|entry| (&entry.account, entry.signed_minor)).collect();
         let same_facts = legs.iter().all(|e| e.currency == journal.currency && e.posted_at == journal.posted_at);
         if actual != expected || !same_facts || journal.source == journal.destination {
-            found.push(format!("{id} does not have exactly its debit and its credit"));
+            found.on_transfer(id, id, "does not have exactly its debit and its credit");
         }
     }
     for id in legs.keys() {
-        found.push(format!("{id} has entries and no journal"));
+        found.on_transfer(id, id, "has entries and no journal");
     }
 }
 
-/// Invariants 2 and 3: balances are the sums of entries, sum to zero, and stay in their bounds.
-fn check_balances(books: &Books, found: &mut Vec<String>) {
+/// Invariants 2 and 3: balances are the sums of entries, in the account's currency, and stay in their bounds.
+fn check_balances(books: &Books, found: &mut Found) {
     let mut sums: BTreeMap<&AccountId, i128> = BTreeMap::new();
+    let mut currencies: BTreeMap<&AccountId, BTreeSet<&str>> = BTreeMap::new();
     for entry in &books.entries {
         let sum = sums.entry(&entry.account).or_default();
         *sum = sum.saturating_add(i128::from(entry.signed_minor));
+        currencies.entry(&entry.account).or_default().insert(&entry.currency);
     }
     for account in &books.accounts {
         let (id, balance) = (&account.id, account.balance_minor);
         let sum = sums.remove(id).unwrap_or(0);
         if sum != i128::from(balance) {
-            found.push(format!("{id} has balance {balance} and entries of {sum}"));
+            found.on_account(id, format_args!("has balance {balance} and entries of {sum}"));
         }
         let lowest = if account.kind == AccountKind::Customer { 0 } else { INTERNAL_LOWEST_MINOR };
         if balance < lowest || balance > MAX_MINOR {
-            found.push(format!("{id} has balance {balance}, out of its bounds"));
+            found.on_account(id, format_args!("has balance {balance}, out of its bounds"));
+        }
+        for foreign in currencies.remove(id).unwrap_or_default() {
+            if foreign != account.currency.code() {
+                found.on_account(id, format_args!("is in {} and has entries in {foreign}", account.currency.code()));
+            }
         }
     }
     for id in sums.keys() {
-        found.push(format!("{id} has entries and no account"));
+        found.on_account(id, "has entries and no account");
     }
+}
+
+/// Invariant 2 over all accounts of a currency.
+fn check_sums(books: &Books, found: &mut Found) {
     for (currency, sum) in books.balance_sums() {
         if sum != 0 {
-            found.push(format!("balances in {currency} sum to {sum}"));
+            let text = format!("balances in {currency} sum to {sum}");
+            found.0.push(Violation { subject: Subject::Currency(currency), text });
         }
     }
 }
 
 /// Invariant 3, of days: what is left of a day is its limit less its debits. A change of a limit moves what is left with
 /// it, so this holds at every time; a day whose allowance is gone has passed.
-fn check_allowances(books: &Books, zone: &BankZone, found: &mut Vec<String>) {
+fn check_allowances(books: &Books, zone: &BankZone, found: &mut Found) {
     let mut debits: BTreeMap<(&AccountId, Day), (i64, i64)> = BTreeMap::new();
     for entry in books.entries.iter().filter(|entry| entry.signed_minor < 0) {
         let (amount, count) = debits.entry((&entry.account, zone.day(entry.posted_at))).or_default();
@@ -206,19 +289,20 @@ fn check_allowances(books: &Books, zone: &BankZone, found: &mut Vec<String>) {
             if left.amount_minor != limits.daily_amount_minor.saturating_sub(amount)
                 || left.count != limits.daily_count.saturating_sub(count)
             {
-                found.push(format!("{} has an allowance on {day} that its debits do not explain", account.id));
+                found.on_account(&account.id, format_args!("has an allowance on {day} that its debits do not explain"));
             }
         }
     }
 }
 
 /// Invariant 4: an authorization, named by its user and step, was consumed by at most one posting.
-fn check_authorizations(books: &Books, found: &mut Vec<String>) {
+fn check_authorizations(books: &Books, found: &mut Found) {
     let mut consumed: BTreeMap<(&UserId, i64), &TransferId> = BTreeMap::new();
     for journal in &books.journals {
         let Some(step) = journal.step else { continue };
         if let Some(other) = consumed.insert((&journal.user, step), &journal.transfer) {
-            found.push(format!("{} and {other} consumed one authorization", journal.transfer));
+            let text = format!("{} and {other} consumed one authorization", journal.transfer);
+            found.0.push(Violation { subject: Subject::Journals, text });
         }
     }
 }

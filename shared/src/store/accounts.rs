@@ -13,7 +13,7 @@ use crate::{
         deadline::{Backoff, Deadline},
         instructions::in_time,
         item::{CREDIT, DEBIT, Reader, account_item, entry_item, journal_item, number, read_account, read_entry, text},
-        legs::{put_new, update},
+        legs::{NamedLeg, put_new, update},
         schema::*,
         transact::{Leg, Outcome, read_error},
     },
@@ -62,12 +62,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the outcome is not known or the items stayed contended.
     pub async fn open_account(&self, account: &Account, deadline: Deadline) -> Result<bool, StoreError> {
-        let opened = Account { balance_minor: 0, ..account.clone() };
-        let mut legs = vec![put_new(Leg::Account, &self.tables.ledger, account_item(&opened))?];
-        if account.kind == AccountKind::Customer {
-            let link = Key::account_link(&account.owner, &account.id).to_item();
-            legs.push(put_new(Leg::AccountLink, &self.tables.core, link)?);
-        }
+        let legs = self.opening_legs(account)?;
         let mut backoff = Backoff::until(deadline);
         loop {
             match self.transact(legs.clone(), deadline).await?.outcome {
@@ -78,6 +73,17 @@ impl Store {
                 Outcome::Contended => return Err(StoreError::Contended),
             }
         }
+    }
+
+    /// A new account with a zero balance, and the link from its owner to it.
+    pub(crate) fn opening_legs(&self, account: &Account) -> Result<Vec<NamedLeg>, StoreError> {
+        let opened = Account { balance_minor: 0, ..account.clone() };
+        let mut legs = vec![put_new(Leg::Account, &self.tables.ledger, account_item(&opened))?];
+        if account.kind == AccountKind::Customer {
+            let link = Key::account_link(&account.owner, &account.id).to_item();
+            legs.push(put_new(Leg::AccountLink, &self.tables.core, link)?);
+        }
+        Ok(legs)
     }
 
     /// Moves `amount` from an internal account to a customer's: a journal of kind `deposit` with its two entries. A
@@ -94,26 +100,7 @@ impl Store {
         now: Timestamp,
         deadline: Deadline,
     ) -> Result<bool, StoreError> {
-        let journal = Journal {
-            transfer,
-            request_id: None,
-            user: internal.owner.clone(),
-            source: internal.id.clone(),
-            destination: customer.id.clone(),
-            amount_minor: amount.minor(),
-            currency: customer.currency.code().to_owned(),
-            posted_at: now,
-            step: None,
-        };
-        let ledger = &self.tables.ledger;
-        let lowest = crate::domain::money::INTERNAL_LOWEST_MINOR.saturating_add(amount.minor());
-        let legs = vec![
-            put_new(Leg::Journal, ledger, journal_item(&journal))?,
-            self.deposit_leg(Leg::Debit, internal, "-", (">=", lowest), amount)?,
-            self.deposit_leg(Leg::Credit, customer, "+", ("<=", amount.highest_creditable_balance()), amount)?,
-            put_new(Leg::DebitEntry, ledger, entry_item(&journal, DEBIT, &customer.holder_name, ""))?,
-            put_new(Leg::CreditEntry, ledger, entry_item(&journal, CREDIT, &internal.holder_name, ""))?,
-        ];
+        let legs = self.deposit_legs(transfer, internal, customer, amount, now)?;
         let mut backoff = Backoff::until(deadline);
         loop {
             match self.transact(legs.clone(), deadline).await?.outcome {
@@ -129,6 +116,37 @@ impl Store {
         }
     }
 
+    /// The journal of a deposit, both balances and both entries.
+    pub(crate) fn deposit_legs(
+        &self,
+        transfer: TransferId,
+        internal: &Account,
+        customer: &Account,
+        amount: Amount,
+        now: Timestamp,
+    ) -> Result<Vec<NamedLeg>, StoreError> {
+        let journal = Journal {
+            transfer,
+            request_id: None,
+            user: internal.owner.clone(),
+            source: internal.id.clone(),
+            destination: customer.id.clone(),
+            amount_minor: amount.minor(),
+            currency: customer.currency.code().to_owned(),
+            posted_at: now,
+            step: None,
+        };
+        let ledger = &self.tables.ledger;
+        let lowest = crate::domain::money::INTERNAL_LOWEST_MINOR.saturating_add(amount.minor());
+        Ok(vec![
+            put_new(Leg::Journal, ledger, journal_item(&journal))?,
+            self.deposit_leg(Leg::Debit, internal, "-", (">=", lowest), amount)?,
+            self.deposit_leg(Leg::Credit, customer, "+", ("<=", amount.highest_creditable_balance()), amount)?,
+            put_new(Leg::DebitEntry, ledger, entry_item(&journal, DEBIT, &customer.holder_name, ""))?,
+            put_new(Leg::CreditEntry, ledger, entry_item(&journal, CREDIT, &internal.holder_name, ""))?,
+        ])
+    }
+
     fn deposit_leg(
         &self,
         leg: Leg,
@@ -136,7 +154,7 @@ impl Store {
         sign: &str,
         (comparison, bound): (&str, i64),
         amount: Amount,
-    ) -> Result<crate::store::legs::NamedLeg, StoreError> {
+    ) -> Result<NamedLeg, StoreError> {
         update(leg, &self.tables.ledger, &Key::account(&account.id), |update| {
             update
                 .update_expression(format!("SET {BALANCE} = {BALANCE} {sign} :amount"))
@@ -171,7 +189,7 @@ impl Store {
             };
             let read = read_account(&item)?;
             let changed = changed_account(&read, change);
-            let (sets, conditions, values) = account_diff(&read, &changed, today);
+            let (sets, conditions, values) = account_diff(&read, &changed, &today.with_neighbours());
             let update = self
                 .writes
                 .update_item()
@@ -287,7 +305,7 @@ pub fn is_statement_position(position: &str) -> bool {
     at.is_some_and(|at| format!("{at:.3}") == posted_at) && TransferId::parse(transfer).is_ok()
 }
 
-fn changed_account(read: &Account, change: AccountChange) -> Account {
+pub(crate) fn changed_account(read: &Account, change: AccountChange) -> Account {
     let mut changed = read.clone();
     changed.status = change.status.unwrap_or(read.status);
     changed.identity_verified = change.identity_verified.unwrap_or(read.identity_verified);
@@ -307,12 +325,12 @@ fn changed_account(read: &Account, change: AccountChange) -> Account {
     changed
 }
 
-type Values = std::collections::HashMap<String, AttributeValue>;
+pub(crate) type Values = std::collections::HashMap<String, AttributeValue>;
 
 /// The assignments from `read` to `changed`, the conditions that what was read is still so, and the values of both.
 /// The allowances are part of the condition: a day that appears, moves or goes makes the change start again. That a day
 /// appeared must be asked for by its name, since a balance may be back where it was.
-fn account_diff(read: &Account, changed: &Account, today: Day) -> (Vec<String>, Vec<String>, Values) {
+pub(crate) fn account_diff(read: &Account, changed: &Account, near_days: &[Day]) -> (Vec<String>, Vec<String>, Values) {
     let facts = |account: &Account| {
         let mut facts = vec![
             (STATUS.to_owned(), text(account.status.as_str())),
@@ -334,7 +352,7 @@ fn account_diff(read: &Account, changed: &Account, today: Day) -> (Vec<String>, 
         sets.push(format!("{name} = :new{index}"));
         values.insert(format!(":new{index}"), new);
     }
-    let unread = today.with_neighbours().into_iter().filter(|day| !read.allowances.contains_key(day));
-    conditions.extend(unread.map(|day| format!("attribute_not_exists({})", left_name(day))));
+    let unread = near_days.iter().filter(|day| !read.allowances.contains_key(*day));
+    conditions.extend(unread.map(|day| format!("attribute_not_exists({})", left_name(*day))));
     (sets, conditions, values)
 }

@@ -41,6 +41,33 @@ pub(crate) fn update(
     Ok((leg, TransactWriteItem::builder().update(update).build()))
 }
 
+/// Puts `item` in place of `old`, if the attributes `names` of what is stored are still those of `old`.
+pub(crate) fn replace(
+    leg: Leg,
+    table: &str,
+    item: Item,
+    old: Option<&Item>,
+    names: &[&str],
+) -> Result<NamedLeg, StoreError> {
+    let Some(old) = old else { return put_new(leg, table, item) };
+    let mut put = Put::builder()
+        .table_name(table)
+        .set_item(Some(item))
+        .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld);
+    let mut conditions = vec![format!("attribute_exists({PK})")];
+    for (index, name) in names.iter().enumerate() {
+        match old.get(*name) {
+            Some(value) => {
+                conditions.push(format!("{name} = :old{index}"));
+                put = put.expression_attribute_values(format!(":old{index}"), value.clone());
+            }
+            None => conditions.push(format!("attribute_not_exists({name})")),
+        }
+    }
+    let put = put.condition_expression(conditions.join(" AND ")).build().map_err(malformed)?;
+    Ok((leg, TransactWriteItem::builder().put(put).build()))
+}
+
 /// A request that the SDK would not even build: a mistake in the code that describes it.
 pub(crate) fn malformed(error: BuildError) -> StoreError {
     StoreError::Rejected(error.into())

@@ -14,10 +14,12 @@ pub mod expire;
 pub mod instructions;
 mod item;
 mod legs;
+pub mod orders;
 pub mod outbox;
 pub mod post;
 pub mod refuse;
 pub mod schema;
+pub mod survey;
 pub mod totp;
 pub mod transact;
 

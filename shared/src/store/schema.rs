@@ -131,12 +131,20 @@ pub(crate) const LEASE_UNTIL: &str = "lease_until";
 pub(crate) const CLAIM_ID: &str = "claim_id";
 pub(crate) const PLAN: &str = "planned_channels";
 
+// core: the operators' trail
+pub(crate) const OPERATOR: &str = "operator_name";
+pub(crate) const COMMAND: &str = "command_name";
+pub(crate) const TARGET: &str = "target_name";
+pub(crate) const BEFORE: &str = "values_before";
+pub(crate) const AFTER: &str = "values_after";
+
 pub(crate) const INSTRUCTION_PREFIX: &str = "INSTRUCTION#";
 pub(crate) const ACCOUNT_PREFIX: &str = "ACCOUNT#";
 pub(crate) const ENTRY_PREFIX: &str = "ENTRY#";
 pub(crate) const CHANNEL_PREFIX: &str = "CHANNEL#";
 pub(crate) const USER_PREFIX: &str = "USER#";
 pub(crate) const EVENT_PREFIX: &str = "EVENT#";
+pub(crate) const AUDIT_PREFIX: &str = "AUDIT#";
 pub(crate) const ACCOUNT: &str = "ACCOUNT";
 pub(crate) const JOURNAL: &str = "JOURNAL";
 pub(crate) const INBOX: &str = "INBOX";
@@ -217,6 +225,11 @@ impl Key {
 
     pub(crate) fn notification(event: &EventId, channel: Channel) -> Self {
         Self::new(format!("{EVENT_PREFIX}{}", event.as_str()), format!("{CHANNEL_PREFIX}{}", channel.as_str()))
+    }
+
+    /// A line of the operators' trail: by its day, in the order of time. `id` keeps two of one millisecond apart.
+    pub(crate) fn audit(day: Day, at: jiff::Timestamp, id: &str) -> Self {
+        Self::new(format!("{AUDIT_PREFIX}{day}"), format!("{at:.3}#{id}"))
     }
 
     pub(crate) fn to_item(&self) -> Item {

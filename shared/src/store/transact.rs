@@ -51,6 +51,10 @@ pub enum Leg {
     Account,
     /// The link from its owner to it.
     AccountLink,
+    /// How a user is reached.
+    Contact,
+    /// The line of the operators' trail.
+    Audit,
 }
 
 /// A leg whose condition failed, with the item as it was, if there was one.

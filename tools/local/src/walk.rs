@@ -34,7 +34,7 @@ pub(crate) fn walk(base: &str) -> String {
 }
 
 const WALK: &str = r#"API=@BASE@
-field() { sed 's/.*"'"$1"'":"\([^"]*\)".*/\1/'; }
+field() { sed -n 's/.*"'"$1"'":"\([^"]*\)".*/\1/p'; }
 TOKEN=$(curl -s $API/dev/token -d '{"user_id":"aoi","session_id":"phone"}' | field token)
 FROM=$(curl -s $API/v1/accounts -H "Authorization: Bearer $TOKEN" | field account_id)
 TO=$(curl -s $API/dev/users | tr '{' '\n' | grep '"user_id":"ren"' | field account_id)
@@ -44,7 +44,9 @@ ASKED=$(curl -s $API/v1/transfers -H "Authorization: Bearer $TOKEN" -H "Content-
 echo "$ASKED"
 ID=$(echo "$ASKED" | field request_id)
 HASH=$(echo "$ASKED" | field content_hash)
-CODE=$(curl -s "$API/dev/totp?user_id=aoi" | field totp_code)
+SHOWN=$(curl -s "$API/dev/totp?user_id=aoi")
+echo "$SHOWN"
+CODE=$(echo "$SHOWN" | field totp_code)
 curl -s $API/v1/transfers/$ID/authorization -H "Authorization: Bearer $TOKEN" -H "Content-Type: application/json" \
   -d '{"totp_code":"'$CODE'","content_hash":"'$HASH'"}'; echo
 curl -s -X POST $API/v1/transfers/$ID/confirmation -H "Authorization: Bearer $TOKEN"; echo
