@@ -38,7 +38,7 @@ impl App {
     /// What is wrong with the configuration, every fault at once.
     pub async fn from_env(needs: &[Need]) -> Result<(Self, Config, SdkConfig), StartError> {
         let config = Config::from_env(needs)?;
-        let sdk = aws_config::load_defaults(BehaviorVersion::latest()).await;
+        let sdk = sdk_config().await;
         let store = Store::new(&aws_sdk_dynamodb::Config::from(&sdk), config.tables.clone());
         let app = Self::new(&config, store, Arc::new(system_time)).await?;
         app.store.warm().await;
@@ -63,6 +63,11 @@ impl App {
         let now = (self.clock)();
         Timestamp::from_millisecond(now.as_millisecond()).unwrap_or(now)
     }
+}
+
+/// The SDK's configuration, as the function's surroundings give it: region, credentials, endpoint.
+pub async fn sdk_config() -> SdkConfig {
+    aws_config::load_defaults(BehaviorVersion::latest()).await
 }
 
 /// The system's time.

@@ -60,6 +60,6 @@ pub async fn locked_or_refused(
 ) -> Result<(), ApiError> {
     match app.store.count_wrong_code(user, record, app.now(), call.deadline.for_writing()).await? {
         Decided::Written => Err(ApiError::CodeRefused(standing)),
-        Decided::Changed => Ok(()),
+        Decided::Changed | Decided::InDoubt => Ok(()),
     }
 }

@@ -107,8 +107,9 @@ const KMS_KEY: &str = "FURIKOMI_KMS_KEY";
 const LOCAL_KEY: &str = "FURIKOMI_LOCAL_KEY";
 const QUEUE_URL: &str = "FURIKOMI_QUEUE_URL";
 const SENDER: &str = "FURIKOMI_SENDER";
+const STACK: &str = "FURIKOMI_STACK";
 
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 17] = [
     CORE_TABLE,
     LEDGER_TABLE,
     OUTBOX_TABLE,
@@ -125,7 +126,16 @@ const KNOWN: [&str; 16] = [
     LOCAL_KEY,
     QUEUE_URL,
     SENDER,
+    STACK,
 ];
+
+/// Which deployment metrics are counted for. It is asked for before the configuration is read, and names nothing that a
+/// function works with.
+#[must_use]
+pub fn stack() -> String {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the environment")]
+    std::env::var(STACK).unwrap_or_else(|_| "furikomi".to_owned())
+}
 
 impl Config {
     /// Reads the process's environment.

@@ -195,6 +195,17 @@ pub fn path_request_id(request: &Request) -> Result<RequestId, ApiError> {
     RequestId::parse(&raw).map_err(|_| ApiError::NotFound)
 }
 
+/// Whether the route that the gateway matched ends with `ending`. What the client wrote in place of a parameter does
+/// not count.
+#[must_use]
+pub fn route_ends_with(request: &Request, ending: &str) -> bool {
+    let resource = match request.request_context_ref() {
+        Some(RequestContext::ApiGatewayV1(context)) => context.resource_path.as_deref(),
+        _ => None,
+    };
+    resource.unwrap_or_else(|| request.raw_http_path()).ends_with(ending)
+}
+
 /// A parameter of the path.
 #[must_use]
 pub fn path_parameter(request: &Request, name: &str) -> Option<String> {

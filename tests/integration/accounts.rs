@@ -252,3 +252,14 @@ async fn reading_accounts_writes_nothing() {
     }
     bank.assert_unchanged(&before, "a read").await;
 }
+
+#[tokio::test]
+async fn an_account_may_be_called_like_a_part_of_a_route() {
+    let bank = Bank::new().await;
+    let aoi = bank.person("aoi", 70_000).await;
+    let named = Account { id: AccountId::parse("entries").unwrap(), ..bank.account(&aoi).await };
+    assert!(bank.app.store.open_account(&named, soon()).await.unwrap());
+    let phone = bank.client(&aoi, "s1");
+    assert_eq!(phone.get("/v1/accounts/entries").await.text("account_id"), "entries");
+    assert_eq!(phone.get("/v1/accounts/entries/entries").await.body["entries"], json!([]));
+}

@@ -234,7 +234,12 @@ impl Bank {
     }
 
     pub(crate) async fn change(&self, person: &Person, change: AccountChange) {
-        self.app.store.change_account(&person.account, change, soon()).await.unwrap().unwrap();
+        self.app
+            .store
+            .change_account(&person.account, change, self.app.zone.day(self.now()), soon())
+            .await
+            .unwrap()
+            .unwrap();
     }
 
     pub(crate) async fn account(&self, person: &Person) -> Account {

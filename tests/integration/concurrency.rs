@@ -198,7 +198,7 @@ async fn last_minute() -> (Arc<Bank>, Person, Client, String) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn confirming_cancelling_and_sweeping_at_once_have_one_outcome() {
     // The clock passes the end of the grace before, between or after the calls.
-    for round in 0..24 {
+    for round in 0..12 {
         let (bank, ren, phone, id) = last_minute().await;
         let (turning, sweeping) = (Arc::clone(&bank), Arc::clone(&bank));
         let turn = tokio::spawn(async move {
@@ -228,7 +228,9 @@ async fn confirming_cancelling_and_sweeping_at_once_have_one_outcome() {
             let money_moved = &answer.body["money_moved"];
             match answer.status {
                 200 => assert!(posted, "{state:?} {}", answer.body),
-                409 => assert!(!posted && *money_moved != true, "{state:?} {}", answer.body),
+                // One that came too late by its own clock saw it open, and may not say what became of it.
+                409 if answer.text("result") == "RESULT_UNKNOWN" => assert_eq!(*money_moved, "unknown"),
+                409 => assert!(!posted && *money_moved == false, "{state:?} {}", answer.body),
                 _ => panic!("{}", answer.body),
             }
         }

@@ -163,3 +163,19 @@ async fn a_limit_of_nothing_lets_nothing_through() {
     assert_eq!(pay(&bank, &phone, &aoi, &ren, 1).await, (422, "TR013".to_owned()));
     bank.assert_transfers(0).await;
 }
+
+#[tokio::test]
+async fn a_clock_that_goes_back_neither_forgets_a_day_nor_brings_an_authorization_from_the_future() {
+    let (bank, aoi, ren, phone) = aoi_and_ren(10_000).await;
+    bank.change(&aoi, AccountChange { daily_amount_minor: Some(1_000), ..NOTHING }).await;
+    let first_day = bank.now().to_string();
+    assert_eq!(pay(&bank, &phone, &aoi, &ren, 1_000).await.0, 200);
+    bank.advance_s(2 * 24 * 60 * 60);
+    let late = phone.authorized(&bank, &key("late"), &transfer(&aoi, &ren, 1_000)).await;
+    bank.set_clock(&first_day);
+    bank.advance_s(90);
+    let refused = phone.confirm(&late.id()).await;
+    assert_eq!((refused.status, refused.code(), refused.text("reason")), (403, "AU005", "stale"), "{:?}", refused.body);
+    assert_eq!(bank.balance(&aoi).await, 9_000);
+    bank.assert_transfers(1).await;
+}

@@ -4,6 +4,7 @@
 mod confirm;
 mod entry;
 mod hurried;
+mod limits;
 mod notify;
 mod refusal;
 mod wire;

@@ -2,13 +2,13 @@
 
 mod cursor;
 
-use lambda_http::{Body, Error, Request, RequestExt, Response, http::StatusCode};
+use lambda_http::{Body, Error, Request, Response, http::StatusCode};
 use serde_json::{Value, json};
 use shared::{
     app::App,
     auth::Caller,
     domain::{account::Account, day::Day, id::AccountId},
-    http::{Call, Reply, invalid_query, path_parameter, query},
+    http::{Call, Reply, invalid_query, path_parameter, query, route_ends_with},
     problem::{ApiError, Fault, Standing},
     resource::time_json,
     store::accounts::StatementLine,
@@ -22,7 +22,7 @@ pub async fn handle(app: &App, request: Request) -> Result<Response<Body>, Error
     let call = Call::begin(app, &request);
     let result = match path_parameter(&request, "account_id") {
         None => list(app, &call, &request).await,
-        Some(id) if request.raw_http_path().ends_with("/entries") => statement(app, &call, &request, &id).await,
+        Some(id) if route_ends_with(&request, "/entries") => statement(app, &call, &request, &id).await,
         Some(id) => show(app, &call, &request, &id).await,
     };
     Ok(call.answer(result))

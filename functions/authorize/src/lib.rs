@@ -44,6 +44,7 @@ async fn authorize(app: &App, cipher: &Cipher, call: &Call, request: &Request) -
     let id = path_request_id(request)?;
     let approval = Members::of(request).and_then(parse);
     let mut backoff = Backoff::until(call.deadline.for_writing());
+    let mut doubtful = false;
     loop {
         let (found, record) = app.store.authorization_view(&caller.user, &id, call.deadline).await?;
         let instruction = found.ok_or(ApiError::NotFound)?;
@@ -52,24 +53,28 @@ async fn authorize(app: &App, cipher: &Cipher, call: &Call, request: &Request) -
             Err(fault) => return Err(fault.clone().on(Standing::of(&instruction, call.now))),
         };
         let attempt = Attempt { app, cipher, call, caller: &caller, approval, instruction };
-        match attempt.decide(record).await {
+        match attempt.decide(record, &mut doubtful).await {
             Ok(Some(reply)) => {
                 tracing::info!(request_id = %id, trace_id = %call.trace_id, "authorized");
                 return Ok(reply);
             }
             Ok(None) => {}
             // A wrong code that could not be counted is answered like a right one that could not be recorded.
-            Err(ApiError::Contended(_)) => return Err(contended(app, call, &caller, &id).await),
+            Err(ApiError::Contended(_)) => return Err(out_of_time(app, call, &caller, &id, doubtful).await),
             Err(error) => return Err(error),
         }
         if !backoff.wait().await {
-            return Err(contended(app, call, &caller, &id).await);
+            return Err(out_of_time(app, call, &caller, &id, doubtful).await);
         }
     }
 }
 
-/// Nothing was written by this call's sends; what may be said of the instruction is read once more.
-async fn contended(app: &App, call: &Call, caller: &Caller, id: &RequestId) -> ApiError {
+/// Contended, if every send of this call was definitively cancelled; what may then be said of the instruction is read
+/// once more. Otherwise nobody knows.
+async fn out_of_time(app: &App, call: &Call, caller: &Caller, id: &RequestId, doubtful: bool) -> ApiError {
+    if doubtful {
+        return ApiError::Unavailable("a send of this call is in doubt".into());
+    }
     match app.store.instruction(&caller.user, id, call.deadline).await {
         Ok(Some(instruction)) => ApiError::Contended(Standing::of(&instruction, app.now())),
         _ => ApiError::Contended(Standing::UNSEEN),
@@ -95,8 +100,9 @@ struct Attempt<'a> {
 }
 
 impl Attempt<'_> {
-    /// The answer, or `None` if what was read is no longer so and has to be read again.
-    async fn decide(&self, record: Option<TotpRecord>) -> Result<Option<Reply>, ApiError> {
+    /// The answer, or `None` if what was read is no longer so and has to be read again. `doubtful` becomes true when a
+    /// send's outcome stayed unknown.
+    async fn decide(&self, record: Option<TotpRecord>, doubtful: &mut bool) -> Result<Option<Reply>, ApiError> {
         let now = self.app.now();
         let standing = Standing::of(&self.instruction, now);
         if !self.instruction.is_open_at(now) {
@@ -112,7 +118,12 @@ impl Attempt<'_> {
             return Err(ApiError::Locked { retry_after_s, standing });
         }
         let secret = open_secret(self.app, self.cipher, &self.caller.user, &active).await?;
-        match judge(&secret, &self.approval.code, &record, now) {
+        // Both are asked, always: a repeat must not take another time than a fresh code or a wrong one.
+        let (is_repeat, verdict) = (self.is_repeat(&secret), judge(&secret, &self.approval.code, &record, now));
+        if is_repeat {
+            return Ok(Some(resource::reply(StatusCode::OK, &self.instruction, now, true)));
+        }
+        match verdict {
             Verdict::Fresh(step) => {
                 let authorization = Authorization {
                     session: self.caller.session.clone(),
@@ -124,10 +135,11 @@ impl Attempt<'_> {
                 match self.app.store.authorize(&self.instruction, &authorization, &active, deadline).await? {
                     Decided::Written => Ok(Some(self.authorized(authorization))),
                     Decided::Changed => Ok(None),
+                    Decided::InDoubt => {
+                        *doubtful = true;
+                        Ok(None)
+                    }
                 }
-            }
-            Verdict::NotFresh if self.is_repeat(&secret) => {
-                Ok(Some(resource::reply(StatusCode::OK, &self.instruction, now, true)))
             }
             Verdict::NotFresh => {
                 locked_or_refused(self.app, &self.caller.user, &record, standing, self.call).await.map(|()| None)

@@ -1,6 +1,6 @@
 //! `POST /v1/totp` and `POST /v1/totp/activation`: a new secret, pending until a code of it activates it.
 
-use lambda_http::{Body, Error, Request, RequestExt, Response, http::StatusCode};
+use lambda_http::{Body, Error, Request, Response, http::StatusCode};
 use qrcode::{QrCode, render::svg};
 use serde_json::{Value, json};
 use shared::{
@@ -10,7 +10,7 @@ use shared::{
     cipher::Cipher,
     code::{Verdict, judge, locked_or_refused, new_secret, open_secret},
     domain::totp::{Code, TotpSecret},
-    http::{Call, Reply},
+    http::{Call, Reply, route_ends_with},
     problem::{ApiError, Fault, Invalidity, Standing},
     random,
     store::{
@@ -29,7 +29,7 @@ const STANDING: Standing = Standing::NONE;
 pub async fn handle(app: &App, cipher: &Cipher, request: Request) -> Result<Response<Body>, Error> {
     let call = Call::begin(app, &request);
     let enrolment = Enrolment { app, cipher, call: &call };
-    let result = if request.raw_http_path().ends_with("/activation") {
+    let result = if route_ends_with(&request, "/activation") {
         enrolment.activate(&request).await
     } else {
         enrolment.begin(&request).await

@@ -5,6 +5,8 @@ use jiff::{SignedDuration, Timestamp};
 
 /// How long an authorization may be used, in seconds.
 pub const AUTHORIZATION_S: i64 = 60;
+/// How far the clocks of two functions may differ, in seconds: an authorization may seem to come from that far ahead.
+pub const CLOCK_SKEW_S: i64 = 30;
 /// What an authorization is for; stored with it, so that one made for something else is never taken for a transfer's.
 pub const KIND_TRANSFER: &str = "transfer";
 
@@ -30,7 +32,7 @@ pub enum AuthorizationFault {
     /// It was made in another session.
     #[error("the authorization was made in another session")]
     OtherSession,
-    /// It is older than [`AUTHORIZATION_S`], or was replaced meanwhile by a newer one.
+    /// It is older than [`AUTHORIZATION_S`], from further ahead than clocks differ, or replaced by a newer one.
     #[error("the authorization is too old or was replaced")]
     Stale,
     /// It approves other content.
@@ -71,7 +73,8 @@ impl Authorization {
         if self.session != *session {
             return Err(AuthorizationFault::OtherSession);
         }
-        if now > self.until() {
+        let from = self.at.checked_sub(SignedDuration::from_secs(CLOCK_SKEW_S)).unwrap_or(Timestamp::MIN);
+        if now > self.until() || now < from {
             return Err(AuthorizationFault::Stale);
         }
         if self.content_hash != *content_hash {
@@ -98,7 +101,8 @@ mod tests {
             (&mine, &shown, 0, Ok(())),
             (&mine, &shown, 60_000, Ok(())),
             (&mine, &shown, 60_001, Err(AuthorizationFault::Stale)),
-            (&mine, &shown, -5_000, Ok(())),
+            (&mine, &shown, -30_000, Ok(())),
+            (&mine, &shown, -30_001, Err(AuthorizationFault::Stale)),
             (&other, &shown, 0, Err(AuthorizationFault::OtherSession)),
             (&other, &changed, 60_001, Err(AuthorizationFault::OtherSession)),
             (&mine, &changed, 0, Err(AuthorizationFault::ContentChanged)),

@@ -53,6 +53,13 @@ impl Day {
         Date::new(year, month, day).ok().map(Self)
     }
 
+    /// The day before, this day and the day after: those that a posting now under way may be frozen to.
+    #[must_use]
+    pub fn with_neighbours(self) -> [Self; 3] {
+        let one = jiff::Span::new().days(1);
+        [Self(self.0.saturating_sub(one)), self, Self(self.0.saturating_add(one))]
+    }
+
     /// Whether an allowance of this day may be deleted on `today`: it must be at least two days old. Yesterday's stays,
     /// since an attempt that was frozen before midnight may still arrive and would find a full allowance again.
     #[must_use]

@@ -8,7 +8,7 @@ use crate::domain::{
     event::EventId,
     id::{AccountId, RequestId, TransferId, UserId},
     instruction::{Content, Instruction, State},
-    money::MAX_MINOR,
+    money::{INTERNAL_LOWEST_MINOR, MAX_MINOR},
 };
 use jiff::Timestamp;
 use std::collections::{BTreeMap, BTreeSet};
@@ -248,7 +248,7 @@ fn check_balances(books: &Books, found: &mut Found) {
         if sum != i128::from(balance) {
             found.on_account(id, format_args!("has balance {balance} and entries of {sum}"));
         }
-        let lowest = if account.kind == AccountKind::Customer { 0 } else { MAX_MINOR.saturating_neg() };
+        let lowest = if account.kind == AccountKind::Customer { 0 } else { INTERNAL_LOWEST_MINOR };
         if balance < lowest || balance > MAX_MINOR {
             found.on_account(id, format_args!("has balance {balance}, out of its bounds"));
         }

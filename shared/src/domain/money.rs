@@ -5,6 +5,10 @@ use std::fmt;
 /// The largest integer that every JSON reader holds exactly (RFC 8259 §6): 2^53 − 1.
 pub const MAX_MINOR: i64 = 9_007_199_254_740_991;
 
+/// The lowest balance of an internal account, which funds customers and may be negative: as far as 64 bits reach with
+/// room to spare.
+pub const INTERNAL_LOWEST_MINOR: i64 = i64::MIN / 2;
+
 /// An amount to move, in minor units: 1 … 2^53 − 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Amount(i64);

@@ -219,8 +219,8 @@ impl From<&ApiError> for Problem {
         use RetryWith::{NewAuthorization, NewKey, SameKey};
         let plain = |code, standing, retry_with| Self::new(code, standing, Some(retry_with));
         match error {
-            E::KeyMissing => plain("TR001", Standing::NONE, NewKey),
-            E::KeyMalformed => plain("TR002", Standing::NONE, NewKey),
+            E::KeyMissing => plain("TR001", Standing::UNSEEN, SameKey),
+            E::KeyMalformed => plain("TR002", Standing::UNSEEN, SameKey),
             E::Invalid(invalidity, faults, standing) => Self::invalid(*invalidity, faults, *standing),
             E::NotFound => plain("TR004", Standing::NONE, RetryWith::Never),
             E::Refused { refusal, resets_at, standing } => Self::refused(*refusal, resets_at.as_deref(), *standing),

@@ -30,8 +30,8 @@ const fn row(
 /// Every problem type. TR018 is not among them: it is an answer of `confirm`, not an error.
 #[rustfmt::skip]
 pub const PROBLEM_TYPES: [ProblemType; 25] = [
-    row("TR001", "idempotency-key-missing", "Idempotency-Key missing", StatusCode::BAD_REQUEST, "Send an Idempotency-Key header of 16 to 255 visible ASCII characters."),
-    row("TR002", "idempotency-key-malformed", "Idempotency-Key malformed or repeated", StatusCode::BAD_REQUEST, "Send one Idempotency-Key header of 16 to 255 visible ASCII characters, bare or as a quoted string."),
+    row("TR001", "idempotency-key-missing", "Idempotency-Key missing", StatusCode::BAD_REQUEST, "Send an Idempotency-Key header of 16 to 255 visible ASCII characters. If this was sent before, send its own key."),
+    row("TR002", "idempotency-key-malformed", "Idempotency-Key malformed or repeated", StatusCode::BAD_REQUEST, "Send one Idempotency-Key header of 16 to 255 visible ASCII characters, bare or as a quoted string. If this was sent before, send its own key."),
     row("TR003", "invalid-request", "Request invalid", StatusCode::BAD_REQUEST, "The request was not understood; nothing was changed. `errors` names every fault."),
     row("TR004", "not-found", "Not found", StatusCode::NOT_FOUND, "There is no such instruction, account or route, or it is not yours."),
     row("TR005", "destination-unavailable", "Destination unavailable", StatusCode::UNPROCESSABLE_ENTITY, ""),

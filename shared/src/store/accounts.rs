@@ -3,6 +3,7 @@
 use crate::{
     domain::{
         account::{Account, AccountKind, AccountStatus, Allowance, Limits},
+        day::Day,
         id::{AccountId, TransferId, UserId},
         invariants::Journal,
         money::Amount,
@@ -136,7 +137,7 @@ impl Store {
             step: None,
         };
         let ledger = &self.tables.ledger;
-        let lowest = crate::domain::money::MAX_MINOR.saturating_neg().saturating_add(amount.minor());
+        let lowest = crate::domain::money::INTERNAL_LOWEST_MINOR.saturating_add(amount.minor());
         Ok(vec![
             put_new(Leg::Journal, ledger, journal_item(&journal))?,
             self.deposit_leg(Leg::Debit, internal, "-", (">=", lowest), amount)?,
@@ -169,7 +170,8 @@ impl Store {
     }
 
     /// Changes an account. A new limit moves what is left of every day with it, in one update that is conditional on
-    /// the values read, so that a transfer posted meanwhile is not forgotten. `None` if there is no such account.
+    /// the values read, so that a transfer posted meanwhile is not forgotten. `today` is the bank's day: a posting now
+    /// under way belongs to it or to a neighbour. `None` if there is no such account.
     ///
     /// # Errors
     /// [`StoreError`] if the outcome is not known or the item stayed contended.
@@ -177,6 +179,7 @@ impl Store {
         &self,
         id: &AccountId,
         change: AccountChange,
+        today: Day,
         deadline: Deadline,
     ) -> Result<Option<Account>, StoreError> {
         let mut backoff = Backoff::until(deadline);
@@ -186,7 +189,7 @@ impl Store {
             };
             let read = read_account(&item)?;
             let changed = changed_account(&read, change);
-            let (sets, conditions, values) = account_diff(&read, &changed);
+            let (sets, conditions, values) = account_diff(&read, &changed, today);
             let update = self
                 .writes
                 .update_item()
@@ -296,7 +299,10 @@ fn read_line(item: &Item) -> Result<StatementLine, StoreError> {
 /// Whether `position` is the position of a statement's line.
 #[must_use]
 pub fn is_statement_position(position: &str) -> bool {
-    position.starts_with(ENTRY_PREFIX)
+    let parts = position.strip_prefix(ENTRY_PREFIX).and_then(|rest| rest.split_once('#'));
+    let Some((posted_at, transfer)) = parts else { return false };
+    let at: Option<Timestamp> = posted_at.parse().ok();
+    at.is_some_and(|at| format!("{at:.3}") == posted_at) && TransferId::parse(transfer).is_ok()
 }
 
 pub(crate) fn changed_account(read: &Account, change: AccountChange) -> Account {
@@ -322,8 +328,9 @@ pub(crate) fn changed_account(read: &Account, change: AccountChange) -> Account 
 pub(crate) type Values = std::collections::HashMap<String, AttributeValue>;
 
 /// The assignments from `read` to `changed`, the conditions that what was read is still so, and the values of both.
-/// The allowances are part of the condition: a day that appears, moves or goes makes the change start again.
-pub(crate) fn account_diff(read: &Account, changed: &Account) -> (Vec<String>, Vec<String>, Values) {
+/// The allowances are part of the condition: a day that appears, moves or goes makes the change start again. That a day
+/// appeared must be asked for by its name, since a balance may be back where it was.
+pub(crate) fn account_diff(read: &Account, changed: &Account, today: Day) -> (Vec<String>, Vec<String>, Values) {
     let facts = |account: &Account| {
         let mut facts = vec![
             (STATUS.to_owned(), text(account.status.as_str())),
@@ -331,8 +338,6 @@ pub(crate) fn account_diff(read: &Account, changed: &Account) -> (Vec<String>, V
             (DAILY_AMOUNT.to_owned(), number(account.limits.daily_amount_minor)),
             (DAILY_COUNT.to_owned(), number(account.limits.daily_count)),
             (PER_TRANSFER.to_owned(), number(account.limits.per_transfer_minor)),
-            // Every posting changes the balance, so this also catches a day that was not there when it was read.
-            (BALANCE.to_owned(), number(account.balance_minor)),
         ];
         for (day, left) in &account.allowances {
             facts.push((left_name(*day), number(left.amount_minor)));
@@ -344,10 +349,10 @@ pub(crate) fn account_diff(read: &Account, changed: &Account) -> (Vec<String>, V
     for (index, ((name, old), (_, new))) in facts(read).into_iter().zip(facts(changed)).enumerate() {
         conditions.push(format!("{name} = :old{index}"));
         values.insert(format!(":old{index}"), old);
-        if name != BALANCE {
-            sets.push(format!("{name} = :new{index}"));
-            values.insert(format!(":new{index}"), new);
-        }
+        sets.push(format!("{name} = :new{index}"));
+        values.insert(format!(":new{index}"), new);
     }
+    let unread = today.with_neighbours().into_iter().filter(|day| !read.allowances.contains_key(day));
+    conditions.extend(unread.map(|day| format!("attribute_not_exists({})", left_name(day))));
     (sets, conditions, values)
 }

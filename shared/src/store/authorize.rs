@@ -11,7 +11,7 @@ use crate::{
         item::{history_step, number, text, time},
         legs::{NamedLeg, update},
         schema::*,
-        totp::{ACCEPTS_STEP, Decided, Sealed},
+        totp::{Decided, Sealed},
         transact::{Leg, Outcome},
     },
 };
@@ -47,6 +47,7 @@ impl Store {
         let attempt = self.transact(legs, deadline).await?;
         match attempt.outcome {
             Outcome::Committed => Ok(Decided::Written),
+            Outcome::Refused { .. } if attempt.doubtful => Ok(Decided::InDoubt),
             Outcome::Refused { .. } | Outcome::Contended => Ok(Decided::Changed),
             Outcome::Unknown(cause) => Err(StoreError::Unavailable(cause)),
         }

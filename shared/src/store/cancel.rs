@@ -68,6 +68,3 @@ impl Store {
             .return_values_on_condition_check_failure(ReturnValuesOnConditionCheckFailure::AllOld)
     }
 }
-
-/// The condition that an instruction exists and is open.
-pub(crate) const OPEN: &str = "instruction_state IN (:awaiting, :authorized)";

@@ -7,7 +7,6 @@ use crate::{
     },
     store::{
         Store, StoreError,
-        cancel::OPEN,
         deadline::Deadline,
         instructions::in_time,
         item::{Reader, number, text, time},

@@ -101,14 +101,14 @@ impl Store {
     ) -> Result<Confirmation, StoreError> {
         let writing = deadline.for_writing();
         let mut backoff = Backoff::until(writing);
-        let mut doubtful = false;
+        let (mut sent, mut doubtful) = (false, false);
         loop {
             let now = clock();
             let authorization = match usable(&instruction, session, now) {
                 Ok(authorization) => authorization.clone(),
-                // Nothing is in doubt before the first send; afterwards the last read decides.
-                Err(confirmation) if !doubtful => return Ok(confirmation),
-                Err(_) => return self.last_word(instruction, session, clock, true, deadline).await,
+                // Before the first send this is what was just read; afterwards another may have posted meanwhile.
+                Err(confirmation) if !sent => return Ok(confirmation),
+                Err(_) => return self.last_word(instruction, session, clock, doubtful, deadline).await,
             };
             let posting = Posting { instruction: &instruction, authorization: &authorization, now, day: zone.day(now) };
             let attempt = match self.transact(self.posting_legs(&posting)?, writing).await {
@@ -119,6 +119,7 @@ impl Store {
                 }
                 Err(error) => return Err(error),
             };
+            sent = true;
             doubtful |= attempt.doubtful;
             match read_outcome(&posting, session, clock(), attempt)? {
                 Decision::Final(confirmation) => return Ok(confirmation),
@@ -213,8 +214,12 @@ impl Store {
     fn debit(&self, posting: &Posting<'_>) -> Result<NamedLeg, StoreError> {
         let (instruction, content) = (posting.instruction, &posting.instruction.content);
         let (left, count) = (left_name(posting.day), count_name(posting.day));
-        let stale: Vec<String> =
-            instruction.stale_days.iter().flat_map(|day| [left_name(*day), count_name(*day)]).collect();
+        let stale: Vec<String> = instruction
+            .stale_days
+            .iter()
+            .filter(|day| day.is_stale(posting.day))
+            .flat_map(|day| [left_name(*day), count_name(*day)])
+            .collect();
         let remove = if stale.is_empty() { String::new() } else { format!(" REMOVE {}", stale.join(", ")) };
         update(Leg::Debit, &self.tables.ledger, &Key::account(&content.source), |leg| {
             leg.update_expression(format!(

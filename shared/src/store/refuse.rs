@@ -69,7 +69,12 @@ impl Store {
                 break;
             }
         }
-        self.last_word(record.instruction.clone(), session, clock, doubtful, deadline).await
+        let last = self.last_word(record.instruction.clone(), session, clock, doubtful, deadline).await?;
+        Ok(if last.instruction.failure == Some(record.failure()) {
+            Verdict::Refused(record.refusal).on(*last.instruction) // our own record, whose reply was lost
+        } else {
+            last
+        })
     }
 
     fn refusal_legs(&self, record: &Record<'_>) -> Result<Vec<NamedLeg>, StoreError> {
@@ -103,10 +108,14 @@ impl Record<'_> {
         }
     }
 
+    fn failure(&self) -> Failure {
+        Failure { refusal: self.refusal, at: self.at }
+    }
+
     fn failed(&self) -> Instruction {
         let mut failed = self.instruction.clone();
         failed.state = State::Failed;
-        failed.failure = Some(Failure { refusal: self.refusal, at: self.at });
+        failed.failure = Some(self.failure());
         failed.history.push(self.step());
         failed
     }
@@ -116,7 +125,7 @@ impl Record<'_> {
 /// lost, is a refusal like any other.
 fn refused_record(record: &Record<'_>, current: Instruction) -> Confirmation {
     use crate::domain::authorization::AuthorizationFault::Stale;
-    let ours = Some(Failure { refusal: record.refusal, at: record.at });
+    let ours = Some(record.failure());
     match current.state {
         State::Completed => Verdict::Replayed.on(current),
         State::Failed if current.failure == ours => Verdict::Refused(record.refusal).on(current),

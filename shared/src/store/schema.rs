@@ -149,6 +149,13 @@ pub(crate) const ACCOUNT: &str = "ACCOUNT";
 pub(crate) const JOURNAL: &str = "JOURNAL";
 pub(crate) const INBOX: &str = "INBOX";
 
+/// The condition that an instruction exists and is open.
+pub(crate) const OPEN: &str = "instruction_state IN (:awaiting, :authorized)";
+
+/// The condition under which a code may still be accepted: not locked, and of a later step than the last one.
+pub(crate) const ACCEPTS_STEP: &str = "(attribute_not_exists(locked_until) OR locked_until <= :now) \
+                                       AND (attribute_not_exists(last_step) OR last_step < :step)";
+
 /// The name of the attribute that holds what may still be debited on `day`.
 pub(crate) fn left_name(day: Day) -> String {
     format!("{LEFT_PREFIX}{day}")

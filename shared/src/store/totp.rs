@@ -82,10 +82,9 @@ pub enum Decided {
     Written,
     /// The record is no longer the one that was decided on: read and decide again.
     Changed,
+    /// As `Changed`, but an earlier send of the same write is in doubt: it may be what changed the record.
+    InDoubt,
 }
-
-/// The condition under which a code may still be accepted: not locked, this secret, a later step.
-pub(crate) const ACCEPTS_STEP: &str = "(attribute_not_exists(locked_until) OR locked_until <= :now) AND (attribute_not_exists(last_step) OR last_step < :step)";
 
 impl Store {
     /// The record, read strongly.

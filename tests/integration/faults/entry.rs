@@ -72,12 +72,16 @@ async fn a_lost_admission_uses_one_place_of_the_minute() {
 
 #[tokio::test]
 async fn a_request_without_an_answer_can_be_repeated_as_it_is() {
-    for (fault, code, admitted) in
-        [(Fault::LoseReply, "SV001", 1), (Fault::LoseRequest, "SV001", 0), (CONFLICT, "TR017", 0)]
-    {
+    for (first, fault, code, admitted) in [
+        (Fault::LoseReply, Fault::LoseReply, "SV001", 1),
+        (Fault::LoseRequest, Fault::LoseRequest, "SV001", 0),
+        (Fault::LoseReply, CONFLICT, "SV001", 1),
+        (CONFLICT, CONFLICT, "TR017", 0),
+    ] {
         let on = setting().await;
         let phone = on.there.client(&on.aoi, "s1");
         let body = transfer(&on.aoi, &on.ren, 1);
+        on.wire.next(TRANSACTION, [first]);
         on.wire.always(TRANSACTION, fault);
         assert_repeatable(&hurried(&phone).request_transfer(&key("one"), &body).await, code);
         assert_eq!(instructions(&on).await, admitted);
@@ -134,13 +138,17 @@ async fn whatever_happens_to_one_send_of_an_authorization_it_is_recorded_once() 
 
 #[tokio::test]
 async fn an_authorization_whose_reply_was_lost_is_repeated_with_the_same_code() {
-    for (fault, code, replayed) in
-        [(Fault::LoseReply, "SV001", true), (Fault::LoseRequest, "SV001", false), (CONFLICT, "TR017", false)]
-    {
+    for (first, fault, code, replayed) in [
+        (Fault::LoseReply, Fault::LoseReply, "SV001", true),
+        (Fault::LoseRequest, Fault::LoseRequest, "SV001", false),
+        (Fault::LoseReply, CONFLICT, "SV001", true),
+        (CONFLICT, CONFLICT, "TR017", false),
+    ] {
         let on = setting().await;
         let phone = on.there.client(&on.aoi, "s1");
         let requested = phone.request(&key("one"), &transfer(&on.aoi, &on.ren, 1)).await;
         let (id, hash, totp) = (requested.id(), requested.text("content_hash"), on.bank.code(&on.aoi.user, 0));
+        on.wire.next(TRANSACTION, [first]);
         on.wire.always(TRANSACTION, fault);
         let answer = hurried(&phone).authorize(&id, &totp, hash).await;
         assert_eq!((answer.status, answer.code(), answer.text("retry_with")), (503, code, "same-key"));

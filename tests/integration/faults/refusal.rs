@@ -85,7 +85,7 @@ async fn a_record_whose_replies_are_all_lost_is_unknown_unless_a_read_shows_it()
             on.wire.always(READ, Fault::LoseReply);
         }
         let answer = hurried(&phone, &id).await;
-        let expected = if readable { (409, "TR010") } else { (202, "TR018") };
+        let expected = if readable { (422, "TR008") } else { (202, "TR018") };
         assert_eq!((answer.status, answer.code()), expected, "{:?}", answer.body);
         assert_eq!(failures(&on.bank).await, (1, 1));
         on.wire.mend();

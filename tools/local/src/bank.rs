@@ -8,6 +8,7 @@ use shared::{
     app::{App, StartError},
     cipher::Cipher,
     config::{CipherChoice, Config, Need},
+    domain::day::Day,
     store::{Store, deadline::Deadline, schema::create_tables},
 };
 use std::{sync::Arc, time::Duration};
@@ -74,7 +75,12 @@ impl Bank {
         Ok((bank, receiver))
     }
 
-    /// The deadline of a route of the server itself.
+    /// The bank's day.
+    pub(crate) fn today(&self) -> Day {
+        self.app.zone.day(self.app.now())
+    }
+
+    /// When a call of the database has to be done.
     pub(crate) fn deadline(&self) -> Deadline {
         Deadline::after(DEV_TIME)
     }

@@ -8,7 +8,7 @@ use shared::{
         account::{Account, AccountKind, AccountStatus, Limits},
         hash,
         id::{AccountId, TransferId, UserId},
-        money::{Amount, Currency, MAX_MINOR},
+        money::{Amount, Currency},
         notification::{Channel, Contact, Locale},
     },
     problem::Fault,
@@ -70,9 +70,6 @@ async fn create(bank: &Bank, user: NewUser) -> Result<Value, DevError> {
     let account = new_account(&user)?;
     let amount = Amount::parse(user.balance_minor).ok();
     let internal = internal_account(bank, account.currency).await?;
-    if amount.is_some_and(|amount| internal.balance_minor < amount.minor().saturating_sub(MAX_MINOR)) {
-        return Err(DevError::Bad(vec![Fault::member("balance_minor", "is more than the bank can give out")]));
-    }
     let channels = options.channels.clone().unwrap_or_else(|| Channel::ALL.to_vec());
     let contact = contact(&user.id, options.locale.unwrap_or(Locale::Ja), &channels);
     store.put_contact(&user.id, &contact, bank.deadline()).await?;
@@ -86,7 +83,7 @@ async fn create(bank: &Bank, user: NewUser) -> Result<Value, DevError> {
     }
     if account.status != AccountStatus::Active {
         let change = AccountChange { status: Some(account.status), ..AccountChange::default() };
-        store.change_account(&account.id, change, bank.deadline()).await?;
+        store.change_account(&account.id, change, bank.today(), bank.deadline()).await?;
     }
     find(bank, &user.id).await
 }
@@ -199,7 +196,7 @@ pub(crate) async fn change(bank: &Bank, user: &UserId, options: UserOptions) -> 
         daily_count: options.daily_count,
         per_transfer_minor: options.per_transfer_minor,
     };
-    store.change_account(&account.id, change, bank.deadline()).await?;
+    store.change_account(&account.id, change, bank.today(), bank.deadline()).await?;
     if options.locale.is_some() || options.channels.is_some() {
         let old = store.contact(user, bank.deadline()).await?;
         let locale = options.locale.or(old.as_ref().map(|old| old.locale)).unwrap_or(Locale::Ja);

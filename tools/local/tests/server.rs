@@ -259,3 +259,41 @@ async fn a_crash_after_the_send_ends_unknown_and_spares_the_other_channel() -> F
     assert_eq!(rows.iter().filter(|row| row["state"] == "UNKNOWN").count(), 1);
     Ok(())
 }
+
+#[tokio::test]
+async fn a_repeated_header_is_seen_over_http() -> Fallible {
+    let server = Process::start(None)?;
+    let client = server.client()?;
+    let token = client.token("aoi").await?;
+    let twice = |name: &str, value: &str| {
+        let request = client.http.post(format!("{}/v1/transfers", server.base)).bearer_auth(&token).json(&json!({}));
+        request.header(name, value).header(name, value)
+    };
+    for (name, value, status, code) in
+        [("idempotency-key", "0123456789abcdef", 400, "TR002"), ("authorization", "Bearer other", 401, "AU001")]
+    {
+        let (answered, problem) = client.send(twice(name, value)).await?;
+        assert_eq!((answered, problem["code"].as_str()), (status, Some(code)), "{name}");
+    }
+    Ok(())
+}
+
+#[tokio::test]
+async fn the_bank_gives_out_more_than_one_account_holds() -> Fallible {
+    let server = Process::start(None)?;
+    let client = server.client()?;
+    let most = 9_007_199_254_740_991_i64;
+    for user in ["rich", "richer"] {
+        let (status, body) =
+            client.post("/dev/users", json!({ "user_id": user, "name": user, "balance_minor": most })).await?;
+        assert_eq!((status, &body["balance_minor"]), (201, &json!(most)), "{body}");
+    }
+    let (_, large) = client.request("aoi", "rich", 1, "over-the-ceiling").await?;
+    let code = client.get("/dev/totp?user_id=aoi").await?;
+    let approval = json!({ "totp_code": code["totp_code"], "content_hash": large["content_hash"] });
+    assert_eq!(client.step("aoi", &large["request_id"], "authorization", approval).await?.0, 200);
+    let (status, refused) = client.step("aoi", &large["request_id"], "confirmation", json!({})).await?;
+    assert_eq!((status, &refused["code"]), (422, &json!("TR005")));
+    assert_eq!(client.get("/dev/ledger").await?["violations"], json!([]));
+    Ok(())
+}

@@ -3,14 +3,14 @@
 use super::{Answer, Committed, Facts, Order, facts};
 use crate::{
     domain::{
-        account::{Account, Allowance},
+        account::{Account, AccountStatus, Allowance},
         id::AccountId,
     },
     store::{
         Store, StoreError,
         accounts::{AccountChange, account_diff, changed_account},
         deadline::{Backoff, Deadline},
-        item::read_account,
+        item::{number, read_account},
         legs::update,
         schema::*,
         transact::Leg,
@@ -42,8 +42,8 @@ impl Store {
     }
 
     /// Changes an account as `decide` says of the account that was read. A new limit moves what is left of every day
-    /// with it. The write is conditional on all that was read, so that a transfer posted meanwhile makes the order start
-    /// again instead of being forgotten.
+    /// with it. The write is conditional on what was read, so that a transfer posted meanwhile makes the order start again
+    /// instead of being forgotten.
     ///
     /// # Errors
     /// [`StoreError`] if the outcome is not known or the items stayed contended.
@@ -67,10 +67,12 @@ impl Store {
             if changed == read {
                 return Ok(Answer::Unchanged(read));
             }
-            let (sets, mut conditions, values) = account_diff(&read, &changed);
-            // A debit and a credit that cancel out leave the balance as it was, and a day that was not there.
-            let new_days = order.near_days.iter().filter(|day| !read.allowances.contains_key(*day));
-            conditions.extend(new_days.map(|day| format!("attribute_not_exists({})", left_name(*day))));
+            let (sets, mut conditions, mut values) = account_diff(&read, &changed, order.day);
+            if changed.status == AccountStatus::Closed {
+                // Closing is decided on the balance; everything else must not wait for a busy account to rest.
+                conditions.push(format!("{BALANCE} = :balance"));
+                values.insert(":balance".to_owned(), number(read.balance_minor));
+            }
             let change = update(Leg::Account, &self.tables.ledger, &Key::account(id), |leg| {
                 leg.update_expression(format!("SET {}", sets.join(", ")))
                     .condition_expression(conditions.join(" AND "))

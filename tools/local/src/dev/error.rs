@@ -2,7 +2,7 @@
 
 use axum::{
     Json,
-    http::StatusCode,
+    http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
 use serde_json::{Value, json};
@@ -28,6 +28,9 @@ pub(crate) enum DevError {
     /// The user has no TOTP secret.
     #[error("the user is not enrolled for TOTP")]
     NotEnrolled,
+    /// This code and the next one were used already.
+    #[error("the present code and the next one were used already: a new one comes within 30 seconds")]
+    CodesUsed,
     /// The database did not do it.
     #[error("the database did not do it")]
     Store(#[from] StoreError),
@@ -47,7 +50,7 @@ impl IntoResponse for DevError {
         let status = match &self {
             Self::Bad(_) => StatusCode::BAD_REQUEST,
             Self::NoSuchUser => StatusCode::NOT_FOUND,
-            Self::UserExists | Self::NotEnrolled => StatusCode::CONFLICT,
+            Self::UserExists | Self::NotEnrolled | Self::CodesUsed => StatusCode::CONFLICT,
             Self::Store(_) | Self::Internal(_) => {
                 tracing::error!(alarm = "internal", error = %chain(&self), "a development route failed");
                 StatusCode::INTERNAL_SERVER_ERROR
@@ -84,4 +87,14 @@ fn fault_json(fault: &Fault) -> Value {
 pub(crate) async fn method_not_allowed() -> Response {
     let body = json!({ "error": "this route does not have this method" });
     (StatusCode::METHOD_NOT_ALLOWED, Json(body)).into_response()
+}
+
+/// What the framework refuses by itself, such as a body beyond all bounds, in JSON like everything else.
+pub(crate) async fn in_json(response: Response) -> Response {
+    let status = response.status();
+    let is_json = response.headers().get(header::CONTENT_TYPE).is_some_and(|value| value == "application/json");
+    if !status.is_client_error() || is_json {
+        return response;
+    }
+    (status, Json(json!({ "error": status.canonical_reason().unwrap_or("refused") }))).into_response()
 }

@@ -10,6 +10,7 @@ mod users;
 use crate::bank::Bank;
 use axum::{
     Router,
+    middleware::map_response,
     routing::{get, patch, post},
 };
 use std::sync::Arc;
@@ -27,4 +28,5 @@ pub(crate) fn routes() -> Router<Arc<Bank>> {
         .route("/dev/notifications", get(money::notifications))
         .route("/dev/ledger", get(money::ledger))
         .method_not_allowed_fallback(error::method_not_allowed)
+        .layer(map_response(error::in_json))
 }

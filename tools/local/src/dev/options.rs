@@ -127,14 +127,15 @@ impl FaultChange {
         }
     }
 
-    /// A channel and its number of refusals belong together.
+    /// A channel and its number of refusals belong together, as they stand after the change of `now`.
     ///
     /// # Errors
     /// [`DevError::Bad`] if one stands without the other.
-    pub(crate) fn check(&self) -> Result<(), DevError> {
-        let fault = match (self.fail_channel, self.fail_times) {
-            (Some(Some(_)), None) => Fault::member("fail_times", "is missing: how often shall the channel fail?"),
-            (None | Some(None), Some(1..)) => Fault::member("fail_channel", "is missing: which channel shall fail?"),
+    pub(crate) fn check(&self, now: Faults) -> Result<(), DevError> {
+        let channel = self.fail_channel.unwrap_or(now.fail_channel);
+        let fault = match (self.fail_channel, channel, self.fail_times) {
+            (Some(Some(_)), _, None) => Fault::member("fail_times", "is missing: how often shall the channel fail?"),
+            (_, None, Some(1..)) => Fault::member("fail_channel", "is missing: which channel shall fail?"),
             _ => return Ok(()),
         };
         Err(DevError::Bad(vec![fault]))

@@ -59,6 +59,6 @@ pub(crate) async fn faults(State(bank): State<Arc<Bank>>) -> Json<Value> {
 /// `POST /dev/faults`
 pub(crate) async fn set_faults(State(bank): State<Arc<Bank>>, body: Bytes) -> Result<Json<Value>, DevError> {
     let change = read(&body, |members| Some(FaultChange::take(members)))?;
-    change.check()?;
+    change.check(bank.faults.change(|_| {}))?;
     Ok(Json(bank.faults.change(|faults| change.apply(faults)).to_json()))
 }

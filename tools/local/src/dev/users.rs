@@ -97,7 +97,10 @@ pub(crate) async fn totp(State(bank): State<Arc<Bank>>, RawQuery(query): RawQuer
     let secret = secret.map_err(|error| DevError::Internal(error.into()))?;
     let now = bank.app.now();
     let current = step_at(now);
-    let step = if record.last_step == current { current.saturating_add(1) } else { current };
+    let step = current.max(record.last_step.saturating_add(1));
+    if step > current.saturating_add(1) {
+        return Err(DevError::CodesUsed);
+    }
     // A code is taken until the end of the step after its own.
     let ends = step.saturating_add(2).saturating_mul(STEP_S);
     let valid_for_s = ends.saturating_sub(now.as_second());
