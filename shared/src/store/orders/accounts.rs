@@ -101,7 +101,7 @@ fn account_facts(account: &Account) -> Facts {
         ("currency", account.currency.code().to_owned()),
         ("kind", account.kind.as_str().to_owned()),
         ("status", account.status.as_str().to_owned()),
-        ("identity_verified", account.identity_verified.to_string()),
+        ("identity", if account.identity_verified { "verified" } else { "not verified" }.to_owned()),
         ("daily_amount", account.limits.daily_amount_minor.to_string()),
         ("daily_count", account.limits.daily_count.to_string()),
         ("per_transfer", account.limits.per_transfer_minor.to_string()),
