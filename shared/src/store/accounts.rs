@@ -189,7 +189,7 @@ impl Store {
             };
             let read = read_account(&item)?;
             let changed = changed_account(&read, change);
-            let (sets, conditions, values) = account_diff(&read, &changed, &today.with_neighbours());
+            let (sets, conditions, values) = account_diff(&read, &changed, today);
             let update = self
                 .writes
                 .update_item()
@@ -330,7 +330,7 @@ pub(crate) type Values = std::collections::HashMap<String, AttributeValue>;
 /// The assignments from `read` to `changed`, the conditions that what was read is still so, and the values of both.
 /// The allowances are part of the condition: a day that appears, moves or goes makes the change start again. That a day
 /// appeared must be asked for by its name, since a balance may be back where it was.
-pub(crate) fn account_diff(read: &Account, changed: &Account, near_days: &[Day]) -> (Vec<String>, Vec<String>, Values) {
+pub(crate) fn account_diff(read: &Account, changed: &Account, today: Day) -> (Vec<String>, Vec<String>, Values) {
     let facts = |account: &Account| {
         let mut facts = vec![
             (STATUS.to_owned(), text(account.status.as_str())),
@@ -352,7 +352,7 @@ pub(crate) fn account_diff(read: &Account, changed: &Account, near_days: &[Day])
         sets.push(format!("{name} = :new{index}"));
         values.insert(format!(":new{index}"), new);
     }
-    let unread = near_days.iter().filter(|day| !read.allowances.contains_key(*day));
-    conditions.extend(unread.map(|day| format!("attribute_not_exists({})", left_name(*day))));
+    let unread = today.with_neighbours().into_iter().filter(|day| !read.allowances.contains_key(day));
+    conditions.extend(unread.map(|day| format!("attribute_not_exists({})", left_name(day))));
     (sets, conditions, values)
 }

@@ -1,7 +1,7 @@
 //! What came of a command, for people and for programs.
 
 use serde_json::{Value, json};
-use shared::{cipher::CipherError, queue::QueueError, store::StoreError, telemetry::chain};
+use shared::{cipher::CipherError, queue::QueueError, store::StoreError};
 
 /// What a command has to say.
 #[derive(Debug)]
@@ -62,10 +62,17 @@ impl Fault {
         }
     }
 
-    /// What went wrong, with its causes, in one line.
+    /// What went wrong, with its causes, in one line. A cause that only repeats what was said is left out.
     #[must_use]
     pub fn line(&self) -> String {
-        chain(self).split_whitespace().collect::<Vec<_>>().join(" ")
+        let causes = std::iter::successors(Some(self as &dyn std::error::Error), |error| error.source());
+        let mut parts: Vec<String> = Vec::new();
+        for cause in causes.map(ToString::to_string) {
+            if !parts.iter().any(|part| part.contains(&cause)) {
+                parts.push(cause);
+            }
+        }
+        parts.join(": ").split_whitespace().collect::<Vec<_>>().join(" ")
     }
 
     /// The same for programs: `usage`, `refused` and `rejected` changed nothing; after `unknown`, look.

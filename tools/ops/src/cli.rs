@@ -50,7 +50,7 @@ pub struct Cli {
     #[arg(long, global = true)]
     pub json: bool,
     /// Who orders it, for the trail.
-    #[arg(long, global = true, env = "USER", hide_env_values = true, value_name = "NAME", value_parser = values::operator)]
+    #[arg(long, global = true, env = "USER", hide_env_values = true, value_name = "NAME")]
     pub operator: Option<String>,
 }
 

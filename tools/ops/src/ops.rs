@@ -4,7 +4,7 @@ use crate::{
     answer::Fault,
     cli::{Cli, Command, Dlq},
     dead_letters::{DeadLetters, SqsDeadLetters},
-    values::is_local_endpoint,
+    values::{is_local_endpoint, operator as operator_name},
 };
 use aws_config::BehaviorVersion;
 use aws_sdk_dynamodb::config::ProvideCredentials;
@@ -114,10 +114,11 @@ impl Ops {
     /// # Errors
     /// [`Fault::Usage`] if nobody says who orders.
     pub fn order(&self, command: &str) -> Result<Order, Fault> {
-        let operator = self.operator.as_deref();
-        let operator =
-            operator.ok_or_else(|| Fault::Usage("say who orders it: --operator NAME, or USER".to_owned()))?;
-        Ok(Order::new(operator, command, self.now(), &self.zone))
+        let operator = self.operator.as_deref().unwrap_or_default();
+        let operator = operator_name(operator).map_err(|fault| {
+            Fault::Usage(format!("say who orders it, by --operator NAME or USER: the name {fault}"))
+        })?;
+        Ok(Order::new(&operator, command, self.now(), &self.zone))
     }
 
     /// The queue.

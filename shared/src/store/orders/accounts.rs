@@ -3,7 +3,7 @@
 use super::{Answer, Committed, Facts, Order, facts};
 use crate::{
     domain::{
-        account::{Account, Allowance},
+        account::{Account, AccountStatus, Allowance},
         id::AccountId,
     },
     store::{
@@ -42,8 +42,8 @@ impl Store {
     }
 
     /// Changes an account as `decide` says of the account that was read. A new limit moves what is left of every day
-    /// with it. The write is conditional on all that was read, so that a transfer posted meanwhile makes the order start
-    /// again instead of being forgotten.
+    /// with it. The write is conditional on what was read, so that a transfer posted meanwhile makes the order start again
+    /// instead of being forgotten.
     ///
     /// # Errors
     /// [`StoreError`] if the outcome is not known or the items stayed contended.
@@ -67,10 +67,12 @@ impl Store {
             if changed == read {
                 return Ok(Answer::Unchanged(read));
             }
-            let (sets, mut conditions, mut values) = account_diff(&read, &changed, &order.near_days);
-            // The decision may rest on the balance: an account is closed at zero alone.
-            conditions.push(format!("{BALANCE} = :balance"));
-            values.insert(":balance".to_owned(), number(read.balance_minor));
+            let (sets, mut conditions, mut values) = account_diff(&read, &changed, order.day);
+            if changed.status == AccountStatus::Closed {
+                // Closing is decided on the balance; everything else must not wait for a busy account to rest.
+                conditions.push(format!("{BALANCE} = :balance"));
+                values.insert(":balance".to_owned(), number(read.balance_minor));
+            }
             let change = update(Leg::Account, &self.tables.ledger, &Key::account(id), |leg| {
                 leg.update_expression(format!("SET {}", sets.join(", ")))
                     .condition_expression(conditions.join(" AND "))
@@ -99,7 +101,7 @@ fn account_facts(account: &Account) -> Facts {
         ("currency", account.currency.code().to_owned()),
         ("kind", account.kind.as_str().to_owned()),
         ("status", account.status.as_str().to_owned()),
-        (VERIFIED, account.identity_verified.to_string()),
+        ("identity", if account.identity_verified { "verified" } else { "not verified" }.to_owned()),
         ("daily_amount", account.limits.daily_amount_minor.to_string()),
         ("daily_count", account.limits.daily_count.to_string()),
         ("per_transfer", account.limits.per_transfer_minor.to_string()),

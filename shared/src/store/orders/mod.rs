@@ -22,7 +22,7 @@ use crate::{
         transact::{FailedLeg, Leg, Outcome},
     },
 };
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use std::collections::BTreeMap;
 
 /// Values by their names, as the trail keeps them.
@@ -40,8 +40,6 @@ pub struct Order {
     command: String,
     at: Timestamp,
     day: Day,
-    /// The days on which a posting of this moment may fall, by whoever's clock.
-    near_days: [Day; 3],
     /// Names the line of the trail: whoever finds it there has been done already.
     id: String,
 }
@@ -50,13 +48,11 @@ impl Order {
     /// An order that `operator` gives at `at`; `command` says what it is, without its arguments.
     #[must_use]
     pub fn new(operator: &str, command: &str, at: Timestamp, zone: &BankZone) -> Self {
-        let day_at = |hours| zone.day(at.checked_add(SignedDuration::from_hours(hours)).unwrap_or(at));
         Self {
             operator: operator.to_owned(),
             command: command.to_owned(),
             at,
             day: zone.day(at),
-            near_days: [-24, 0, 24].map(day_at),
             id: crate::random::name(),
         }
     }
