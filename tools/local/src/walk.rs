@@ -23,7 +23,7 @@ pub(crate) fn welcome(address: SocketAddr, now: Timestamp, offset_ms: i64) -> St
          One transfer of 1,000 yen from Aoi to Ren, from the token to the mail. Paste it into a shell:\n\
          \n\
          {}\n\
-         A code is good for one approval, so two transfers fit into half a minute. Stop with Ctrl-C.",
+         A code is good for one approval: after two in a row it is one per 30 seconds. Stop with Ctrl-C.",
         walk(&base)
     )
 }
