@@ -258,3 +258,21 @@ async fn a_send_that_hangs_is_given_up_and_sent_again_and_may_arrive_afterwards(
     on.wire.deliver_late().await;
     on.bank.assert_transfers(1).await;
 }
+
+#[tokio::test]
+async fn a_confirm_that_met_only_conflicts_looks_once_more_before_it_calls_its_authorization_stale() {
+    let on = setting().await;
+    let (phone, id) = authorized(&on).await;
+    on.wire.always(TRANSACTION, CONFLICT);
+    let elsewhere = on.bank.client(&on.aoi, "s1");
+    let (answer, ()) = tokio::join!(phone.confirm(&id), async {
+        while on.wire.take(TRANSACTION).is_empty() {
+            tokio::task::yield_now().await;
+        }
+        // Another click posts it, and the minute passes in which the authorization could be used.
+        assert_eq!(elsewhere.confirm(&id).await.status, 200);
+        on.bank.advance_s(61);
+    });
+    assert_eq!((answer.status, answer.is_replayed()), (200, true), "{:?}", answer.body);
+    on.bank.assert_transfers(1).await;
+}
