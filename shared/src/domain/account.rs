@@ -2,7 +2,7 @@
 
 use crate::domain::{
     day::Day,
-    id::{AccountId, UserId},
+    id::{AccountId, IdFault, UserId},
     money::Currency,
 };
 use std::collections::BTreeMap;
@@ -100,7 +100,30 @@ pub struct Account {
     pub allowances: BTreeMap<Day, Allowance>,
 }
 
+/// Who owns the internal accounts.
+pub const BANK_ID: &str = "bank";
+const BANK_NAME: &str = "furikomi bank";
+
 impl Account {
+    /// The bank's own account in `currency`, not opened yet: where the money of deposits comes from.
+    ///
+    /// # Errors
+    /// [`IdFault`] if the currency's code cannot name an account.
+    pub fn internal(currency: Currency) -> Result<Self, IdFault> {
+        Ok(Self {
+            id: AccountId::parse(&format!("internal-{}", currency.code()))?,
+            owner: UserId::parse(BANK_ID)?,
+            holder_name: BANK_NAME.to_owned(),
+            currency,
+            status: AccountStatus::Active,
+            identity_verified: true,
+            balance_minor: 0,
+            limits: Limits { daily_amount_minor: 0, daily_count: 0, per_transfer_minor: 0 },
+            kind: AccountKind::Internal,
+            allowances: BTreeMap::new(),
+        })
+    }
+
     /// What is left on `day`: the whole limits if nothing was debited yet.
     #[must_use]
     pub fn left_on(&self, day: Day) -> Allowance {

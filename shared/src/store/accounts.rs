@@ -15,7 +15,7 @@ use crate::{
         item::{CREDIT, DEBIT, Reader, account_item, entry_item, journal_item, number, read_account, read_entry, text},
         legs::{NamedLeg, put_new, update},
         schema::*,
-        transact::{Leg, Outcome, read_error},
+        transact::{Leg, read_error},
     },
 };
 use aws_sdk_dynamodb::types::{AttributeValue, ReturnValue, ReturnValuesOnConditionCheckFailure};
@@ -62,17 +62,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] if the outcome is not known or the items stayed contended.
     pub async fn open_account(&self, account: &Account, deadline: Deadline) -> Result<bool, StoreError> {
-        let legs = self.opening_legs(account)?;
-        let mut backoff = Backoff::until(deadline);
-        loop {
-            match self.transact(legs.clone(), deadline).await?.outcome {
-                Outcome::Committed => return Ok(true),
-                Outcome::Refused { .. } => return Ok(false),
-                Outcome::Unknown(cause) => return Err(StoreError::Unavailable(cause)),
-                Outcome::Contended if backoff.wait().await => {}
-                Outcome::Contended => return Err(StoreError::Contended),
-            }
-        }
+        Ok(self.transact_decided(self.opening_legs(account)?, deadline).await?.is_ok())
     }
 
     /// A new account with a zero balance, and the link from its owner to it.
@@ -101,18 +91,10 @@ impl Store {
         deadline: Deadline,
     ) -> Result<bool, StoreError> {
         let legs = self.deposit_legs(transfer, internal, customer, amount, now)?;
-        let mut backoff = Backoff::until(deadline);
-        loop {
-            match self.transact(legs.clone(), deadline).await?.outcome {
-                Outcome::Committed => return Ok(true),
-                Outcome::Refused { failed, .. } if failed.iter().any(|f| f.leg == Leg::Journal) => return Ok(false),
-                Outcome::Refused { .. } => {
-                    return Err(StoreError::Rejected("an account of the deposit cannot take it".into()));
-                }
-                Outcome::Unknown(cause) => return Err(StoreError::Unavailable(cause)),
-                Outcome::Contended if backoff.wait().await => {}
-                Outcome::Contended => return Err(StoreError::Contended),
-            }
+        match self.transact_decided(legs, deadline).await? {
+            Ok(()) => Ok(true),
+            Err(failed) if failed.iter().any(|f| f.leg == Leg::Journal) => Ok(false),
+            Err(_) => Err(StoreError::Rejected("an account of the deposit cannot take it".into())),
         }
     }
 

@@ -8,12 +8,12 @@ use crate::{
     },
     store::{
         Store, StoreError,
-        deadline::{Backoff, Deadline},
+        deadline::Deadline,
         instructions::in_time,
         item::{Reader, contact_item, number, read_contact, text, time},
         legs::put_new,
         schema::*,
-        transact::{Leg, Outcome, read_error},
+        transact::{Leg, read_error},
     },
 };
 use aws_sdk_dynamodb::{
@@ -96,21 +96,13 @@ impl Store {
         deadline: Deadline,
     ) -> Result<Vec<NotificationRow>, StoreError> {
         let rows = planned_rows(event, recipient, contact);
-        let mut backoff = Backoff::until(deadline);
-        loop {
-            let mut legs =
-                vec![put_new(Leg::Inbox, &self.tables.notifications, inbox_item(event, recipient, &rows, now))?];
-            for row in &rows {
-                legs.push(put_new(Leg::Notification, &self.tables.notifications, row_item(row, now))?);
-            }
-            let attempt = self.transact(legs, deadline).await?;
-            match attempt.outcome {
-                Outcome::Committed => return Ok(rows),
-                Outcome::Refused { .. } => return self.notification_rows(event, deadline).await,
-                Outcome::Unknown(cause) => return Err(StoreError::Unavailable(cause)),
-                Outcome::Contended if backoff.wait().await => {}
-                Outcome::Contended => return Err(StoreError::Contended),
-            }
+        let mut legs = vec![put_new(Leg::Inbox, &self.tables.notifications, inbox_item(event, recipient, &rows, now))?];
+        for row in &rows {
+            legs.push(put_new(Leg::Notification, &self.tables.notifications, row_item(row, now))?);
+        }
+        match self.transact_decided(legs, deadline).await? {
+            Ok(()) => Ok(rows),
+            Err(_) => self.notification_rows(event, deadline).await,
         }
     }
 

@@ -138,6 +138,28 @@ impl Store {
         }
     }
 
+    /// Sends a transaction whose conditions alone decide, again and again as long as it is contended: nothing if it is
+    /// done, else the legs whose conditions failed.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the outcome stayed unknown, the items contended, or DynamoDB refused the request itself.
+    pub(crate) async fn transact_decided(
+        &self,
+        legs: Vec<(Leg, TransactWriteItem)>,
+        deadline: Deadline,
+    ) -> Result<Result<(), Vec<FailedLeg>>, StoreError> {
+        let mut backoff = Backoff::until(deadline);
+        loop {
+            match self.transact(legs.clone(), deadline).await?.outcome {
+                Outcome::Committed => return Ok(Ok(())),
+                Outcome::Refused { failed, .. } => return Ok(Err(failed)),
+                Outcome::Unknown(cause) => return Err(StoreError::Unavailable(cause)),
+                Outcome::Contended if backoff.wait().await => {}
+                Outcome::Contended => return Err(StoreError::Contended),
+            }
+        }
+    }
+
     /// Sends a conditional update once and says what is known; a refused one gives the old item.
     ///
     /// # Errors

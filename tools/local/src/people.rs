@@ -17,9 +17,6 @@ use shared::{
 };
 use std::collections::BTreeMap;
 
-/// Who owns the internal accounts.
-pub(crate) const BANK_ID: &str = "bank";
-const BANK_NAME: &str = "furikomi bank";
 /// The limits of a customer who does not ask for others: out of the way of most trials.
 const DEFAULT_LIMITS: Limits =
     Limits { daily_amount_minor: 10_000_000, daily_count: 1_000, per_transfer_minor: 1_000_000 };
@@ -131,24 +128,10 @@ fn currency(code: &str) -> Result<Currency, DevError> {
 
 /// The account that the money of a currency comes from, opened when it is first needed.
 async fn internal_account(bank: &Bank, currency: Currency) -> Result<Account, DevError> {
-    let parsed = AccountId::parse(&format!("internal-{}", currency.code()))
-        .and_then(|id| UserId::parse(BANK_ID).map(|owner| (id, owner)));
-    let (id, owner) = parsed.map_err(|fault| DevError::Internal(fault.into()))?;
-    if let Some(account) = bank.app.store.account(&id, bank.deadline()).await? {
-        return Ok(account);
+    let account = Account::internal(currency).map_err(|fault| DevError::Internal(fault.into()))?;
+    if let Some(opened) = bank.app.store.account(&account.id, bank.deadline()).await? {
+        return Ok(opened);
     }
-    let account = Account {
-        id,
-        owner,
-        holder_name: BANK_NAME.to_owned(),
-        currency,
-        status: AccountStatus::Active,
-        identity_verified: true,
-        balance_minor: 0,
-        limits: Limits { daily_amount_minor: 0, daily_count: 0, per_transfer_minor: 0 },
-        kind: AccountKind::Internal,
-        allowances: BTreeMap::new(),
-    };
     bank.app.store.open_account(&account, bank.deadline()).await?;
     Ok(account)
 }

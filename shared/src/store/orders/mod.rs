@@ -17,9 +17,9 @@ use crate::{
     domain::day::{BankZone, Day},
     store::{
         Store, StoreError,
-        deadline::{Backoff, Deadline},
+        deadline::Deadline,
         legs::NamedLeg,
-        transact::{FailedLeg, Leg, Outcome},
+        transact::{FailedLeg, Leg},
     },
 };
 use jiff::Timestamp;
@@ -87,19 +87,11 @@ enum Committed {
 impl Store {
     /// Sends the legs of an order, the last of which is its line in the trail, until their outcome is known.
     async fn commit(&self, legs: Vec<NamedLeg>, deadline: Deadline) -> Result<Committed, StoreError> {
-        let mut backoff = Backoff::until(deadline);
-        loop {
-            match self.transact(legs.clone(), deadline).await?.outcome {
-                Outcome::Committed => return Ok(Committed::Done),
-                // The line carries a random name of this order: only an earlier send can have written it.
-                Outcome::Refused { failed, .. } if failed.iter().any(|failed| failed.leg == Leg::Audit) => {
-                    return Ok(Committed::Done);
-                }
-                Outcome::Refused { failed, .. } => return Ok(Committed::Refused(failed)),
-                Outcome::Unknown(cause) => return Err(StoreError::Unavailable(cause)),
-                Outcome::Contended if backoff.wait().await => {}
-                Outcome::Contended => return Err(StoreError::Contended),
-            }
-        }
+        Ok(match self.transact_decided(legs, deadline).await? {
+            Ok(()) => Committed::Done,
+            // The line carries a random name of this order: only an earlier send can have written it.
+            Err(failed) if failed.iter().any(|failed| failed.leg == Leg::Audit) => Committed::Done,
+            Err(failed) => Committed::Refused(failed),
+        })
     }
 }

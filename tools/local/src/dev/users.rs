@@ -6,7 +6,7 @@ use crate::{
         error::DevError,
         options::{UserOptions, integer, read},
     },
-    people::{self, BANK_ID, NewUser},
+    people::{self, NewUser},
 };
 use axum::{
     Json,
@@ -19,6 +19,7 @@ use shared::{
     body::string,
     code::open_secret,
     domain::{
+        account::BANK_ID,
         id::{SessionId, UserId},
         money::MAX_MINOR,
         text,

@@ -8,18 +8,12 @@ use crate::{
 use serde_json::json;
 use shared::{
     domain::{
-        account::{Account, AccountKind, AccountStatus, Limits},
-        id::{AccountId, TransferId, UserId},
+        account::{Account, AccountKind},
+        id::TransferId,
         money::Currency,
     },
     store::orders::{self, Funding},
 };
-use std::collections::BTreeMap;
-
-/// The owner of the bank's own accounts.
-const BANK_ID: &str = "bank";
-/// What statements show of it.
-const BANK_NAME: &str = "furikomi bank";
 
 /// Posts the deposit, once per account and reference.
 ///
@@ -67,27 +61,15 @@ pub async fn run(ops: &Ops, deposit: Deposit) -> Result<Answer, Fault> {
 /// The account that the money of a currency comes from, opened when it is first needed.
 async fn internal_account(ops: &Ops, currency: Currency) -> Result<Account, Fault> {
     let fault = |_| Fault::Usage(format!("{} cannot name an account", currency.code()));
-    let id = AccountId::parse(&format!("internal-{}", currency.code())).map_err(fault)?;
-    let account = match ops.store.account(&id, ops.deadline()).await? {
+    let own = Account::internal(currency).map_err(fault)?;
+    let account = match ops.store.account(&own.id, ops.deadline()).await? {
         Some(account) => account,
         None => {
-            let account = Account {
-                id,
-                owner: UserId::parse(BANK_ID).map_err(fault)?,
-                holder_name: BANK_NAME.to_owned(),
-                currency,
-                status: AccountStatus::Active,
-                identity_verified: true,
-                balance_minor: 0,
-                limits: Limits { daily_amount_minor: 0, daily_count: 0, per_transfer_minor: 0 },
-                kind: AccountKind::Internal,
-                allowances: BTreeMap::new(),
-            };
             let order = ops.order("deposit: open the internal account")?;
-            match ops.store.order_opening(&account, &order, ops.deadline()).await? {
+            match ops.store.order_opening(&own, &order, ops.deadline()).await? {
                 orders::Answer::Done { after: account, .. } | orders::Answer::Unchanged(account) => account,
                 orders::Answer::Refused(why) => return Err(Fault::Refused(why)),
-                orders::Answer::Missing => return Err(Fault::Refused(format!("there is no account {}", account.id))),
+                orders::Answer::Missing => return Err(Fault::Refused(format!("there is no account {}", own.id))),
             }
         }
     };
