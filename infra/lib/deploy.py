@@ -6,6 +6,7 @@ import time
 import uuid
 
 from common import BIN, HOME, REGION, ROOT, STACK_NAME, Failure, aws_environment, digest_of, say, step
+from tools import ARCHITECTURE
 
 TEMPLATE = ROOT / "infra" / "template.yaml"
 PACKAGED = HOME / "packaged.yaml"
@@ -35,6 +36,7 @@ def parameters(engine, jwks):
         endpoint = endpoint.replace("127.0.0.1", "localhost.localstack.cloud")
     return {
         "Stage": "local",
+        "Architecture": ARCHITECTURE,
         "EndpointUrl": endpoint,
         "JwtIssuer": ISSUER,
         "JwtAudience": AUDIENCE,

@@ -1,6 +1,7 @@
 """The pinned tools, and the functions that they build."""
 
 import os
+import platform
 import re
 import shutil
 import sys
@@ -11,9 +12,17 @@ from common import BIN, FUNCTIONS, HOME, ROOT, VENV, Failure, digest_of, say, sh
 REQUIREMENTS = ROOT / "infra" / "requirements.txt"
 ZIPS = ROOT / "target" / "lambda"
 
+# Emulators run functions on this machine's own processor.
+IS_ARM = platform.machine() in ("aarch64", "arm64")
+ARCHITECTURE = "arm64" if IS_ARM else "x86_64"
+
 # Amazon Linux 2023, which provided.al2023 is made of, has glibc 2.34: the linker is told not to ask for more.
 GLIBC_MAX = (2, 34)
-TARGET = "x86_64-unknown-linux-gnu.2.34"
+TRIPLE = f"{'aarch64' if IS_ARM else 'x86_64'}-unknown-linux-gnu"
+TARGET = f"{TRIPLE}.2.34"
+
+# The operators' command line, built in the same run as the functions: no dependency is compiled twice.
+OPS = ROOT / "target" / TRIPLE / "release" / "ops"
 
 
 def use_venv():
@@ -34,23 +43,23 @@ def use_venv():
 def sources():
     """What the binaries are made of."""
     files = [ROOT / name for name in ("Cargo.toml", "Cargo.lock", "rust-toolchain.toml")]
-    for folder in ("shared", "functions"):
+    for folder in ("shared", "functions", "tools/ops"):
         files += [path for path in (ROOT / folder).rglob("*") if path.suffix in (".rs", ".toml")]
     return files
 
 
 def build():
-    """Builds every function, unless nothing changed; gives the hash of what they were built from."""
+    """Builds every function and `ops`, unless nothing changed; gives the hash of what they were built from."""
     wanted = digest_of(sources(), TARGET)
     stamp = HOME / "built"
     zips = [ZIPS / name / "bootstrap.zip" for name in FUNCTIONS]
-    if stamp.exists() and stamp.read_text() == wanted and all(path.exists() for path in zips):
+    if stamp.exists() and stamp.read_text() == wanted and all(path.exists() for path in [*zips, OPS]):
         say("· functions: built already")
         return wanted
     if shutil.which("cargo") is None:
         raise Failure("cargo is missing: install Rust from https://rustup.rs")
-    say("· building ten functions; the first time takes a while: half an hour on two busy cores")
-    packages = [part for name in FUNCTIONS for part in ("--package", name)]
+    say("· building ten functions and ops; the first time takes a quarter of an hour on two cores")
+    packages = [part for name in (*FUNCTIONS, "ops") for part in ("--package", name)]
     # Without the variable, aws-lc gathers 30 to 45 ms of its own entropy at every cold start, beside the kernel's.
     environment = {"AWS_LC_SYS_NO_JITTER_ENTROPY": "1", "PATH": f"{BIN}:{os.environ['PATH']}"}
     step("building the functions", [
