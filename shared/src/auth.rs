@@ -5,7 +5,10 @@ use crate::{
     domain::id::{SessionId, UserId},
 };
 use jiff::Timestamp;
-use jsonwebtoken::{DecodingKey, Validation, decode, decode_header, jwk::JwkSet};
+use jsonwebtoken::{
+    DecodingKey, Validation, decode, decode_header,
+    jwk::{CommonParameters, JwkSet, KeyOperations, PublicKeyUse},
+};
 use lambda_http::http::{HeaderMap, header::AUTHORIZATION};
 use serde_json::{Map, Value};
 use std::{collections::HashMap, sync::Arc, time::Duration};
@@ -159,11 +162,17 @@ fn numeric_date(value: &Value) -> Option<i64> {
 
 /// The keys that can verify a signature, by their id.
 fn key_map(set: &JwkSet) -> KeyMap {
-    let usable = set.keys.iter().filter_map(|jwk| {
+    let usable = set.keys.iter().filter(|jwk| is_for_signatures(&jwk.common)).filter_map(|jwk| {
         let key = DecodingKey::from_jwk(jwk).ok()?;
         Some((jwk.common.key_id.clone(), key))
     });
     Arc::new(usable.collect())
+}
+
+/// A key that says what it is for says signatures (RFC 7517 §4.2 and §4.3).
+fn is_for_signatures(key: &CommonParameters) -> bool {
+    let usage = key.public_key_use.as_ref().is_none_or(|usage| *usage == PublicKeyUse::Signature);
+    usage && key.key_operations.as_ref().is_none_or(|operations| operations.contains(&KeyOperations::Verify))
 }
 
 /// The key with this id; a token without an id is matched only where there is no choice.

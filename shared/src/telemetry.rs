@@ -24,7 +24,8 @@ pub fn init() {
     let logs = tracing_subscriber::fmt::layer()
         .json()
         .flatten_event(true)
-        .with_current_span(false)
+        // The runtime's own span: the id of the invocation, which names no instruction.
+        .with_current_span(true)
         .with_span_list(false)
         .with_filter(LevelFilter::INFO);
     let alarms = Alarms { stack: config::stack() }.with_filter(LevelFilter::WARN);

@@ -40,7 +40,7 @@ async fn logs(stack: Arc<Stack>) {
     let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).filter(posted).collect();
     let line = lines.first().unwrap_or_else(|| panic!("confirm has not logged {}", done.text("transfer_id")));
     let text = line.to_string();
-    for name in ["trace_id", "request_id", "transfer_id", "instruction"] {
+    for name in ["requestId", "trace_id", "request_id", "transfer_id"] {
         assert!(text.contains(name), "no {name} in {text}");
     }
 }

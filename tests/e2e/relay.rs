@@ -48,7 +48,7 @@ async fn republished(stack: Arc<Stack>) {
     let done = stack.pay(&client, &aoi, &ren, 40_000).await;
     told_once(&stack, done.text("transfer_id"), 4).await;
     let said = stack.order(&["outbox", "republish", "--since", "1m"]).await;
-    assert!(said["sent"].as_u64().is_some_and(|sent| sent >= 2), "{said}");
+    assert!(said["events_sent"].as_u64().is_some_and(|sent| sent >= 2), "{said}");
     crate::delivery::queue_is_empty(&stack).await;
     told_once(&stack, done.text("transfer_id"), 4).await;
 }

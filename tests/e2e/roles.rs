@@ -16,7 +16,7 @@ use shared::store::schema::Item;
 use std::{collections::HashMap, sync::Arc};
 
 pub(crate) fn add(suite: &mut Suite) {
-    let is_checked = suite.stack.checks_roles;
+    let is_checked = suite.stack.is_ministack;
     suite.test("every_role_is_refused_what_it_must_not_do", refused);
     let trial = suite.trials.pop().unwrap();
     suite.trials.push(trial.with_ignored_flag(!is_checked));

@@ -69,7 +69,7 @@ async fn one_transfer(stack: Arc<Stack>) {
     assert_eq!(done.text("transfer_id"), again.text("transfer_id"));
     assert_eq!((stack.balance(&aoi).await, stack.balance(&ren).await), (30_000, 40_000));
     told_once(&stack, done.text("transfer_id"), 4).await;
-    let inbox = if stack.checks_roles { "/_ministack/ses/messages" } else { "/_aws/ses" };
+    let inbox = if stack.is_ministack { "/_ministack/ses/messages" } else { "/_aws/ses" };
     let mail = stack.http.get(format!("{}{inbox}", stack.endpoint)).send().await.unwrap().text().await.unwrap();
     for person in [&aoi, &ren] {
         assert!(mail.contains(&person.email), "{} is in the engine's outgoing mail", person.email);

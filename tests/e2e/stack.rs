@@ -30,8 +30,9 @@ pub(crate) struct Stack {
     pub(crate) api: String,
     /// Where the engine is.
     pub(crate) endpoint: String,
-    /// Whether the engine checks the permissions of roles.
-    pub(crate) checks_roles: bool,
+    /// MiniStack checks the permissions of roles, and shapes the gateway's own answers; LocalStack's free edition does
+    /// neither.
+    pub(crate) is_ministack: bool,
     /// The outputs of the stack.
     pub(crate) outputs: Value,
     /// Its tables.
@@ -78,7 +79,7 @@ impl Stack {
         let issuer = issuer(&variable("E2E_ISSUER_KEY")?, &run(&script, &["token", "aoi"]).await?)?;
         Ok(Self {
             api: variable("E2E_API_URL")?,
-            checks_roles: variable("E2E_ENGINE")? == "ministack",
+            is_ministack: variable("E2E_ENGINE")? == "ministack",
             store: Store::new(&config, tables),
             dynamodb: aws_sdk_dynamodb::Client::from_conf(config),
             sqs: aws_sdk_sqs::Client::from_conf(sqs_config(&endpoint, &variable("AWS_REGION")?, None)),

@@ -19,6 +19,7 @@ mod invariants;
 mod look;
 mod notifications;
 mod notifier;
+mod providers;
 mod relay;
 mod request;
 mod request_body;

@@ -11,7 +11,8 @@ const STOP_TIME: Duration = Duration::from_millis(200);
 
 /// A running endpoint.
 pub(crate) struct Engine {
-    url: String,
+    /// Where it listens.
+    pub(crate) url: String,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }

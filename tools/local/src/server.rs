@@ -106,10 +106,27 @@ impl Server {
         Ok(Self { address, bank, stop, tasks, engine, _lock: data.lock })
     }
 
-    /// What to print at the start: the address, how to get in, and a transfer to paste.
+    /// What to print at the start: the address, how to get in, a transfer to paste, and the way for `ops`.
     #[must_use]
     pub fn welcome(&self) -> String {
-        walk::welcome(self.address, self.bank.app.now(), self.bank.clock.offset_ms())
+        let (now, offset_ms) = (self.bank.app.now(), self.bank.clock.offset_ms());
+        walk::welcome(self.address, now, offset_ms, &self.operator_variables())
+    }
+
+    /// The environment in which `ops` works on this server's tables. The key that seals secrets is not in it.
+    #[must_use]
+    pub fn operator_variables(&self) -> Vec<(&'static str, String)> {
+        let tables = self.bank.app.store.tables();
+        vec![
+            ("AWS_ENDPOINT_URL", self.engine.url.clone()),
+            ("AWS_REGION", "local".to_owned()),
+            ("AWS_ACCESS_KEY_ID", "local".to_owned()),
+            ("AWS_SECRET_ACCESS_KEY", "local".to_owned()),
+            ("FURIKOMI_CORE_TABLE", tables.core.clone()),
+            ("FURIKOMI_LEDGER_TABLE", tables.ledger.clone()),
+            ("FURIKOMI_OUTBOX_TABLE", tables.outbox.clone()),
+            ("FURIKOMI_NOTIFICATIONS_TABLE", tables.notifications.clone()),
+        ]
     }
 
     /// Ends the server: running requests and deliveries are finished first, within a bound.

@@ -3,14 +3,22 @@
 use jiff::Timestamp;
 use std::net::SocketAddr;
 
-/// The address, how to get a token and a code, and a transfer that can be pasted into a shell.
-pub(crate) fn welcome(address: SocketAddr, now: Timestamp, offset_ms: i64) -> String {
+/// The address, how to get a token and a code, a transfer that can be pasted into a shell, and the `variables` by which
+/// `ops` finds the tables.
+pub(crate) fn welcome(
+    address: SocketAddr,
+    now: Timestamp,
+    offset_ms: i64,
+    variables: &[(&'static str, String)],
+) -> String {
     let base = format!("http://{address}");
     let clock = if offset_ms == 0 {
         String::new()
     } else {
         format!("The clock was set: it shows {now:.0}. POST /dev/clock sets it again.\n")
     };
+    let walk = walk(&base);
+    let exports: String = variables.iter().map(|(name, value)| format!("export {name}={value}\n")).collect();
     format!(
         "furikomi listens on {base}\n\
          {clock}\n\
@@ -22,9 +30,11 @@ pub(crate) fn welcome(address: SocketAddr, now: Timestamp, offset_ms: i64) -> St
          \n\
          One transfer of 1,000 yen from Aoi to Ren, from the token to the mail. Paste it into a shell:\n\
          \n\
-         {}\n\
-         A code is good for one approval: after two in a row it is one per 30 seconds. Stop with Ctrl-C.",
-        walk(&base)
+         {walk}\n\
+         For operators, in a shell of their own as long as this server runs (cargo run -p ops -- verify):\n\
+         \n\
+         {exports}\n\
+         A code is good for one approval: after two in a row it is one per 30 seconds. Stop with Ctrl-C."
     )
 }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "these are tests")]
 
 mod accounts;
+mod embedded;
 mod people;
 mod queues;
 mod stand;
