@@ -1,0 +1,1 @@
+//! A small Lambda Runtime API that runs the real binaries of functions.
