@@ -3,7 +3,11 @@
 use crate::{
     bank::{Bank, soon},
     client::{key, transfer},
-    fakes::sqs_batch,
+    fakes::{Act, sqs_batch},
+    faults::{
+        UPDATE,
+        wire::{Fault, Wire},
+    },
     look::aoi_and_ren,
 };
 use shared::{
@@ -100,5 +104,23 @@ async fn a_message_whose_receives_end_before_anything_was_claimed_is_brought_bac
     bank.advance_s(30 * 60);
     assert_eq!(bank.sweep().await.requeued, 2);
     assert_eq!(bank.deliver().await, 0);
+    assert_eq!((states(&bank).await, bank.mail.accepted(), bank.push.accepted()), (vec![Sent, Sent], 1, 1));
+}
+
+#[tokio::test]
+async fn a_claim_that_arrives_late_does_not_hold_a_row_that_waits_for_its_next_try() {
+    let (bank, message) = posted().await;
+    let wire = Wire::to(&bank.endpoint).await;
+    let notifier = bank.through(&wire.endpoint).await;
+    // The mail's claim stalls and is sent again; then the provider refuses the mail.
+    wire.next(UPDATE, [Fault::Late]);
+    bank.mail.then([Act::Refuse]);
+    assert!(!receive(&notifier, &message, soon()).await);
+    assert_eq!(states(&bank).await, [Pending, Sent]);
+
+    wire.deliver_late().await;
+
+    assert_eq!(states(&bank).await, [Pending, Sent], "nobody has the mail in hand");
+    assert!(receive(&notifier, &message, soon()).await);
     assert_eq!((states(&bank).await, bank.mail.accepted(), bank.push.accepted()), (vec![Sent, Sent], 1, 1));
 }
