@@ -19,6 +19,8 @@
 //! | an account is closed while a deposit or a transfer is on its way to it | [`closings`] |
 //! | a notifier dies after claiming the mail, and a duplicate arrives within the lease | [`deliveries`]`::a_duplicate_within_the_lease_of_a_dead_notifier_sends_the_other_channel_and_waits` |
 //! | five receives are used up before a lease ends, or before anything was claimed | [`deliveries`]`::a_message_whose_receives_end_…` |
+//! | a claim's first send arrives after the provider refused | [`deliveries`]`::a_claim_that_arrives_late_does_not_hold_a_row_that_waits_for_its_next_try` |
+//! | an enrolment's first send arrives after a second enrolment | [`codes`]`::an_enrolment_that_arrives_late_does_not_replace_the_secret_that_was_shown_after_it` |
 //! | a notifier dies after the provider accepted | `notifications::a_crash_after_a_send_is_undecided_and_never_repeated` |
 //! | a look is torn between instruction and journal | [`looks`]`::a_look_torn_between_instruction_and_journal_is_made_once_more` |
 //! | a batch read leaves keys unprocessed | `faults::entry::keys_that_were_left_unprocessed_are_read_again_and_never_taken_as_absent` |

@@ -2,11 +2,16 @@
 
 use crate::{
     bank::soon,
-    client::{key, transfer},
-    faults::{TRANSACTION, hurried::Hurried, setting, wire::Fault},
+    client::{Answer, key, transfer},
+    faults::{TRANSACTION, UPDATE, hurried::Hurried, setting, wire::Fault},
     look::{aoi_and_ren, requested},
 };
-use shared::domain::totp::step_at;
+use data_encoding::BASE32_NOPAD;
+use serde_json::json;
+use shared::domain::{
+    id::UserId,
+    totp::{TotpSecret, step_at},
+};
 
 /// Legs of an authorization: the instruction, and the user's TOTP record.
 const fn cancelled(leg: usize, reason: &'static str) -> Fault {
@@ -81,4 +86,31 @@ async fn a_double_click_with_a_code_that_the_next_step_has_too_is_replayed() {
         assert_eq!(phone.confirm(&id).await.status, 200);
     }
     bank.assert_transfers(2).await;
+}
+
+/// The secret that an enrolment showed.
+fn shown(answer: &Answer) -> TotpSecret {
+    assert_eq!(answer.status, 201, "{}", answer.body);
+    let (_, query) = answer.text("otpauth_uri").split_once('?').unwrap();
+    let secret = query.split('&').find_map(|pair| pair.strip_prefix("secret=")).unwrap();
+    TotpSecret::new(&BASE32_NOPAD.decode(secret.as_bytes()).unwrap(), "furikomi", "mio").unwrap()
+}
+
+#[tokio::test]
+async fn an_enrolment_that_arrives_late_does_not_replace_the_secret_that_was_shown_after_it() {
+    let on = setting().await;
+    let mio = UserId::parse("mio").unwrap();
+    let (phone, elsewhere) = (on.there.client_of(&mio, "s1"), on.bank.client_of(&mio, "s1"));
+    // Its first send stalls, its second one is done.
+    on.wire.next(UPDATE, [Fault::Late]);
+    shown(&phone.post("/v1/totp", &[], &json!({})).await);
+    let last = shown(&elsewhere.post("/v1/totp", &[], &json!({})).await);
+
+    on.wire.deliver_late().await;
+
+    let code = last.code_at(step_at(on.bank.now())).to_string();
+    let activated = elsewhere.post("/v1/totp/activation", &[], &json!({ "totp_code": code })).await;
+    assert_eq!((activated.status, activated.text("status")), (200, "ACTIVE"), "{}", activated.body);
+    let record = on.bank.app.store.totp(&mio, soon()).await.unwrap().unwrap();
+    assert_eq!((record.failures, record.pending), (0, None));
 }

@@ -151,7 +151,7 @@ impl World {
         }
         let sealed = self.cipher.seal(&user, secret(&user).as_bytes()).await.unwrap();
         let pending = Sealed { ciphertext: sealed, version: shared::random::name() };
-        self.store.put_pending_secret(&user, &pending, None, system_time(), soon()).await.unwrap();
+        self.store.put_pending_secret(&user, &pending, None, None, system_time(), soon()).await.unwrap();
         self.store.activate_pending_secret(&user, &pending, 1, system_time(), soon()).await.unwrap();
         let addresses = vec![(Channel::Email, format!("{name}@example.test")), (Channel::Push, format!("arn:{name}"))];
         self.store.put_contact(&user, &Contact { locale: Locale::En, addresses }, soon()).await.unwrap();
@@ -254,6 +254,12 @@ fn secret(user: &UserId) -> TotpSecret {
 }
 
 impl Person {
+    /// Somebody with a session, and nothing else yet.
+    pub(crate) fn newcomer(name: &str) -> Self {
+        let user = UserId::parse(name).unwrap();
+        Self { token: token(&user), user, account: AccountId::parse(&format!("ac_{name}")).unwrap() }
+    }
+
     /// The present code, which each test uses for one instruction of a person alone.
     pub(crate) fn code(&self) -> String {
         secret(&self.user).code_at(step_at(system_time())).to_string()
@@ -299,6 +305,14 @@ impl Person {
 
     pub(crate) fn cancel(&self, asked: &ApiAnswer) -> Value {
         self.call("/v1/transfers/{request_id}/cancellation", Some(asked.text("request_id")), None, "")
+    }
+
+    pub(crate) fn enroll(&self) -> Value {
+        self.call("/v1/totp", None, None, "")
+    }
+
+    pub(crate) fn activate(&self, code: &str) -> Value {
+        self.call("/v1/totp/activation", None, None, &json!({ "totp_code": code }).to_string())
     }
 
     pub(crate) fn status(&self, asked: &ApiAnswer) -> Value {
