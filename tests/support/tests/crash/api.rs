@@ -4,8 +4,16 @@ use crate::{
     front::Point,
     world::{Api, Person, World, soon},
 };
+use data_encoding::BASE32_NOPAD;
 use serde_json::json;
-use shared::domain::instruction::State;
+use shared::{
+    app::system_time,
+    domain::{
+        instruction::State,
+        totp::{TotpSecret, step_at},
+    },
+    store::totp::TotpRecord,
+};
 use support::driver::events::ApiAnswer;
 
 const FUNDS_MINOR: i64 = 70_000;
@@ -38,8 +46,12 @@ impl Setting {
         state
     }
 
+    async fn totp(&self, person: &Person) -> Option<TotpRecord> {
+        self.world.store.totp(&person.user, soon()).await.unwrap()
+    }
+
     async fn failures(&self, aoi: &Person) -> i64 {
-        self.world.store.totp(&aoi.user, soon()).await.unwrap().unwrap().failures
+        self.totp(aoi).await.unwrap().failures
     }
 
     /// Asserts that 40,000 moved once.
@@ -211,4 +223,39 @@ async fn a_cancellation_that_died_is_made_once_by_its_repeat() {
         assert_eq!((confirmed.status, confirmed.text("code")), (409, "TR010"));
     }
     on.world.assert_transfers(0).await;
+}
+
+/// A read of the user's TOTP record, and the write.
+const ENROLL_CALLS: usize = 2;
+
+/// The code of the secret that an enrolment showed, now.
+fn code_of(shown: &ApiAnswer) -> String {
+    let (_, query) = shown.text("otpauth_uri").split_once('?').unwrap();
+    let secret = query.split('&').find_map(|pair| pair.strip_prefix("secret=")).unwrap();
+    let secret = BASE32_NOPAD.decode(secret.as_bytes()).unwrap();
+    TotpSecret::new(&secret, "furikomi", "x").unwrap().code_at(step_at(system_time())).to_string()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_enrolment_that_died_anywhere_is_made_by_its_repeat() {
+    let on = setting().await;
+    let enroll = on.world.function("enroll").await;
+    for (index, point) in Point::all(ENROLL_CALLS).enumerate() {
+        let mio = Person::newcomer(&format!("mio-{index}"));
+        enroll.die(&mio.enroll(), point).await;
+        assert_eq!(on.totp(&mio).await.is_some(), point.did(2), "{point:?}");
+        // Nobody saw the secret that was stored; the one that is shown replaces it.
+        let shown = enroll.answer(&mio.enroll()).await;
+        assert_eq!((shown.status, shown.text("status")), (201, "PENDING"), "{shown:?}");
+
+        let activation = mio.activate(&code_of(&shown));
+        enroll.die(&activation, point).await;
+        assert_eq!(on.totp(&mio).await.unwrap().active.is_some(), point.did(2), "{point:?}");
+        let activated = enroll.answer(&activation).await;
+        assert_eq!((activated.status, activated.text("status")), (200, "ACTIVE"), "{point:?} {activated:?}");
+        let record = on.totp(&mio).await.unwrap();
+        assert_eq!((record.failures, record.pending), (0, None));
+    }
+    let mio = Person::newcomer("mio-last");
+    assert_eq!(enroll.calls(&mio.enroll()).await.0, ENROLL_CALLS);
 }

@@ -11,7 +11,7 @@ use support::driver::{
 };
 
 /// Clients at once, each with processes of its own, and transfers of each.
-const CLIENTS: u64 = 3;
+const CLIENTS: usize = 3;
 const TRANSFERS: usize = 8;
 /// Long enough for a call of every function, so that some are killed at their end or after it.
 const MOMENT_MAX_US: u64 = 12_000;
@@ -59,8 +59,8 @@ async fn pay(api: &Api, (aoi, ren): (&Person, &Person), amount: i64, random: &mu
 }
 
 /// The transfers of one client: how many were posted, and how many kills cut something off.
-async fn client(world: Arc<World>, number: u64, ren: Person) -> (usize, usize) {
-    let mut random = Rng::with_seed(0x5EED + number);
+async fn client(world: Arc<World>, number: usize, ren: Person) -> (usize, usize) {
+    let mut random = Rng::with_seed(0x5EED + u64::try_from(number).unwrap());
     let api = world.api().await;
     let (mut posted, mut cut) = (0, 0);
     for transfer in 0..TRANSFERS {
@@ -98,7 +98,7 @@ async fn tell(world: &World, random: &mut Rng) -> usize {
         let event = sqs_event([("m", message.as_str())]);
         let (outcome, ()) = tokio::join!(notifier.function.invoke(&event), async {
             tokio::time::sleep(moment).await;
-            if moment.as_micros() % 2 == 0 {
+            if moment.as_micros().is_multiple_of(2) {
                 notifier.function.kill().await;
             }
         });
@@ -135,7 +135,7 @@ async fn functions_killed_at_random_moments_lose_and_double_nothing() {
 
     let survey = world.assert_transfers(posted).await;
     let refused = survey.books.instructions.len() - posted;
-    assert_eq!((posted, refused), (CLIENTS as usize * TRANSFERS * 3 / 4, CLIENTS as usize * TRANSFERS / 4));
+    assert_eq!((posted, refused), (CLIENTS * TRANSFERS * 3 / 4, CLIENTS * TRANSFERS / 4));
     // Every event has its inbox and both of its rows, and each is settled.
     assert_eq!((survey.inboxes.len(), survey.rows.len()), (2 * posted + refused, 2 * (2 * posted + refused)));
     let mut accepted: BTreeMap<String, usize> = BTreeMap::new();
