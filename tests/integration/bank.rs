@@ -229,7 +229,7 @@ impl Bank {
         let sealed = self.cipher.seal(user, secret_of(user).as_bytes()).await.unwrap();
         let pending = Sealed { ciphertext: sealed, version: shared::random::name() };
         let store = &self.app.store;
-        store.put_pending_secret(user, &pending, None, self.now(), soon()).await.unwrap();
+        store.put_pending_secret(user, &pending, None, None, self.now(), soon()).await.unwrap();
         store.activate_pending_secret(user, &pending, 1, self.now(), soon()).await.unwrap();
     }
 

@@ -3,33 +3,33 @@
 
 mod confirm;
 mod entry;
-mod hurried;
+pub(crate) mod hurried;
 mod limits;
 mod notify;
 mod refusal;
-mod wire;
+pub(crate) mod wire;
 
 use crate::bank::{Bank, Person};
 use std::sync::Arc;
 use wire::{Fault, Wire};
 
-const TRANSACTION: &str = "TransactWriteItems";
-const UPDATE: &str = "UpdateItem";
-const READ: &str = "GetItem";
-const BATCH_READ: &str = "BatchGetItem";
+pub(crate) const TRANSACTION: &str = "TransactWriteItems";
+pub(crate) const UPDATE: &str = "UpdateItem";
+pub(crate) const READ: &str = "GetItem";
+pub(crate) const BATCH_READ: &str = "BatchGetItem";
 
 /// A bank with two people, and a process of it that is connected by a wire.
-struct Setting {
+pub(crate) struct Setting {
     /// For looking at what is true.
-    bank: Bank,
+    pub(crate) bank: Bank,
     /// For the calls of the test.
-    there: Bank,
-    wire: Arc<Wire>,
-    aoi: Person,
-    ren: Person,
+    pub(crate) there: Bank,
+    pub(crate) wire: Arc<Wire>,
+    pub(crate) aoi: Person,
+    pub(crate) ren: Person,
 }
 
-async fn setting() -> Setting {
+pub(crate) async fn setting() -> Setting {
     let bank = Bank::new().await;
     let (aoi, ren) = (bank.person("aoi", 900_000).await, bank.person("ren", 0).await);
     let wire = Wire::to(&bank.endpoint).await;

@@ -15,6 +15,7 @@ mod confirm_limits;
 mod enroll;
 mod fakes;
 mod faults;
+mod interleavings;
 mod invariants;
 mod look;
 mod notifications;

@@ -84,7 +84,8 @@ impl Enrolment<'_> {
                 None => return Ok(false),
             },
         };
-        let decided = self.app.store.put_pending_secret(user, pending, proof, now, deadline).await?;
+        let replaced = record.as_ref().and_then(|record| record.pending.as_ref());
+        let decided = self.app.store.put_pending_secret(user, pending, replaced, proof, now, deadline).await?;
         Ok(decided == Decided::Written)
     }
 

@@ -128,7 +128,8 @@ impl Store {
         output.items().iter().map(read_row).collect()
     }
 
-    /// Claims a PENDING row until its lease ends: PENDING → SENDING, one attempt more.
+    /// Claims a PENDING row until its lease ends: PENDING → SENDING, one attempt more than was read. A send of it that
+    /// arrives late, when its holder has put the row back, finds another count, and does not hold it for nobody.
     ///
     /// # Errors
     /// [`StoreError`] if the outcome is not known or the item stayed contended.
@@ -141,7 +142,8 @@ impl Store {
                 "SET {NOTIFICATION_STATE} = :sending, {CLAIM_ID} = :claim, {LEASE_UNTIL} = :until, \
                  {DUE_AT} = :until, {ATTEMPTS} = {ATTEMPTS} + :one"
             ))
-            .condition_expression(format!("{NOTIFICATION_STATE} = :pending"))
+            .condition_expression(format!("{NOTIFICATION_STATE} = :pending AND {ATTEMPTS} = :attempts"))
+            .expression_attribute_values(":attempts", number(row.attempts))
             .expression_attribute_values(":sending", text(NotificationState::Sending.as_str()))
             .expression_attribute_values(":pending", text(NotificationState::Pending.as_str()))
             .expression_attribute_values(":claim", text(&claim_id))

@@ -131,8 +131,9 @@ impl Store {
         self.decide(&update, deadline, |old| Reader(old).text(GUESS_ID).is_ok_and(|id| id == guess_id)).await
     }
 
-    /// Stores a pending secret in place of any other. Where `proof` names the step of a code of the active secret, the
-    /// step is burned in the same write.
+    /// Stores a pending secret in place of `replaced`, the one that was read. Another one there is newer than this
+    /// decision, and was shown to somebody: a send that arrives late must not replace it. Where `proof` names the step of
+    /// a code of the active secret, the step is burned in the same write.
     ///
     /// # Errors
     /// [`StoreError`] if the outcome is not known or the item stayed contended.
@@ -140,20 +141,30 @@ impl Store {
         &self,
         user: &UserId,
         pending: &Sealed,
+        replaced: Option<&Sealed>,
         proof: Option<(&Sealed, i64)>,
         now: Timestamp,
         deadline: Deadline,
     ) -> Result<Decided, StoreError> {
         let set = format!("SET {PENDING} = :sealed, {PENDING_VERSION} = :version");
-        let update = self
+        let mut update = self
             .totp_update(user)
             .expression_attribute_values(":sealed", bytes(&pending.ciphertext))
             .expression_attribute_values(":version", text(&pending.version));
+        let as_read = match replaced {
+            None => format!("attribute_not_exists({PENDING_VERSION})"),
+            Some(replaced) => {
+                update = update.expression_attribute_values(":replaced", text(&replaced.version));
+                format!("{PENDING_VERSION} = :replaced")
+            }
+        };
         let update = match proof {
-            None => update.update_expression(set).condition_expression(format!("attribute_not_exists({SECRET})")),
+            None => update
+                .update_expression(set)
+                .condition_expression(format!("attribute_not_exists({SECRET}) AND {as_read}")),
             Some((active, step)) => update
                 .update_expression(format!("{set}, {LAST_STEP} = :step, {FAILURES} = :zero"))
-                .condition_expression(format!("{ACCEPTS_STEP} AND {SECRET_VERSION} = :active"))
+                .condition_expression(format!("{ACCEPTS_STEP} AND {SECRET_VERSION} = :active AND {as_read}"))
                 .expression_attribute_values(":active", text(&active.version))
                 .expression_attribute_values(":step", number(step))
                 .expression_attribute_values(":zero", number(0))

@@ -150,14 +150,15 @@ fn contact(user: &UserId, locale: Locale, channels: &[Channel]) -> Contact {
 /// Gives a user a TOTP secret in force, if there is none. No code is burned by it.
 async fn enrol(bank: &Bank, user: &UserId) -> Result<(), DevError> {
     let record = bank.app.store.totp(user, bank.deadline()).await?;
-    if record.is_some_and(|record| record.active.is_some()) {
+    if record.as_ref().is_some_and(|record| record.active.is_some()) {
         return Ok(());
     }
+    let replaced = record.as_ref().and_then(|record| record.pending.as_ref());
     let secret = shared::code::new_secret(&bank.app, user).map_err(|error| DevError::Internal(error.into()))?;
     let sealed = bank.cipher.seal(user, secret.as_bytes()).await;
     let ciphertext = sealed.map_err(|error| DevError::Internal(error.into()))?;
     let (sealed, now) = (Sealed { ciphertext, version: random::name() }, bank.app.now());
-    bank.app.store.put_pending_secret(user, &sealed, None, now, bank.deadline()).await?;
+    bank.app.store.put_pending_secret(user, &sealed, replaced, None, now, bank.deadline()).await?;
     bank.app.store.activate_pending_secret(user, &sealed, 0, now, bank.deadline()).await?;
     Ok(())
 }

@@ -1,0 +1,1 @@
+//! DynamoDB as it is on its worse days.
